@@ -1,0 +1,1 @@
+"""Figures: one function finds the numbers, another draws them."""

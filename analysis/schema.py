@@ -1,0 +1,107 @@
+"""One pyarrow schema a table; the truth that all numbers come from.
+
+Scores are fractions in [0, 1], durations seconds, memory bytes, times UTC. `commit_id` names the
+committed file a row came from. Adding a nullable column keeps the version; anything else raises it.
+"""
+
+import pyarrow as pa
+
+VERSION = 1
+
+TRIALS = pa.schema(
+    [
+        pa.field("trial_id", pa.string(), nullable=False),
+        pa.field("commit_id", pa.string(), nullable=False),
+        pa.field("kind", pa.string(), nullable=False),  # train | measure | failed
+        pa.field("status", pa.string(), nullable=False),  # done | pruned | failed
+        pa.field("study", pa.string(), nullable=False),  # that asked first
+        pa.field("task", pa.string(), nullable=False),
+        pa.field("encoder", pa.string(), nullable=False),  # name, for people
+        pa.field("encoder_fingerprint", pa.string(), nullable=False),
+        pa.field("source", pa.string(), nullable=False),
+        pa.field("train", pa.string(), nullable=False),  # treebank code; empty for a probe
+        pa.field("ablation", pa.string(), nullable=False),
+        pa.field("seed", pa.int64(), nullable=False),
+        pa.field("cell", pa.string(), nullable=False),  # hash of the spec less hyper and seed
+        pa.field("hyper", pa.string(), nullable=False),  # JSON
+        pa.field("spec", pa.string(), nullable=False),  # JSON of the whole resolved spec
+        pa.field("attempt", pa.int32(), nullable=False),
+        pa.field("failure_kind", pa.string()),  # user | out-of-memory | preempted | unknown
+        pa.field("failure", pa.string()),  # the error's message
+        pa.field("traceback", pa.string()),
+        pa.field("kept", pa.bool_()),  # the best weights lie beside the checkpoints
+        pa.field("best_epoch", pa.int32()),
+        pa.field("pruned_at", pa.int32()),
+        pa.field("device", pa.string()),
+        pa.field("threads", pa.int32()),
+        pa.field("host", pa.string()),
+        pa.field("started", pa.timestamp("us", tz="UTC")),
+        pa.field("finished", pa.timestamp("us", tz="UTC")),
+        pa.field("load_s", pa.float64()),
+        pa.field("train_s", pa.float64()),
+        pa.field("evaluate_s", pa.float64()),
+        pa.field("similarity_s", pa.float64()),
+        pa.field("peak_memory", pa.int64()),
+        pa.field("train_words_per_s", pa.float64()),
+        pa.field("resumed_epochs", pa.int32()),
+        pa.field("n_train", pa.int64()),  # training sentences
+        pa.field("n_parameters", pa.int64()),
+        pa.field("n_reinitialised", pa.int64()),
+        pa.field("n_frozen", pa.int64()),
+        pa.field("git_commit", pa.string()),
+        pa.field("versions", pa.string()),  # JSON: package -> version
+    ]
+)
+
+SCORES = pa.schema(
+    [
+        pa.field("trial_id", pa.string(), nullable=False),
+        pa.field("commit_id", pa.string(), nullable=False),
+        pa.field("split", pa.string(), nullable=False),  # dev | test
+        pa.field("treebank", pa.string(), nullable=False),
+        pa.field("language", pa.string(), nullable=False),
+        pa.field("data_key", pa.string(), nullable=False),
+        pa.field("metric", pa.string(), nullable=False),
+        pa.field("value", pa.float64(), nullable=False),  # fraction
+        pa.field("n", pa.int64(), nullable=False),  # items in the denominator
+    ]
+)
+
+SIMILARITY = pa.schema(
+    [
+        pa.field("trial_id", pa.string(), nullable=False),  # the probe's for `pretrained`
+        pa.field("commit_id", pa.string(), nullable=False),
+        pa.field("state", pa.string(), nullable=False),  # pretrained | fine-tuned
+        pa.field("source", pa.string(), nullable=False),
+        pa.field("target", pa.string(), nullable=False),
+        pa.field("source_key", pa.string(), nullable=False),
+        pa.field("target_key", pa.string(), nullable=False),
+        pa.field("layer", pa.int32(), nullable=False),  # state index: 0 = embeddings
+        pa.field("measure", pa.string(), nullable=False),
+        pa.field("value", pa.float64(), nullable=False),  # NaN where undefined
+        pa.field("n", pa.int64(), nullable=False),  # sentence pairs
+        pa.field("null_mean", pa.float64(), nullable=False),
+        pa.field("null_95", pa.float64(), nullable=False),
+        pa.field("options", pa.string(), nullable=False),  # JSON
+    ]
+)
+
+CURVES = pa.schema(
+    [
+        pa.field("trial_id", pa.string(), nullable=False),
+        pa.field("commit_id", pa.string(), nullable=False),
+        pa.field("step", pa.int64(), nullable=False),
+        pa.field("epoch", pa.int32(), nullable=False),
+        pa.field("loss", pa.float64(), nullable=False),
+        pa.field("dev_metric", pa.string(), nullable=False),
+        pa.field("dev_value", pa.float64(), nullable=False),
+        pa.field("learning_rate", pa.float64(), nullable=False),
+    ]
+)
+
+TABLES: dict[str, pa.Schema] = {
+    "trials": TRIALS,
+    "scores": SCORES,
+    "similarity": SIMILARITY,
+    "curves": CURVES,
+}

@@ -1,0 +1,1 @@
+"""Ablations: a small language, composable with `+`; each touches parameters, copies no model."""

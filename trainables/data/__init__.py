@@ -1,0 +1,1 @@
+"""Files in, sentences and pieces out: conllu -> sentence -> subwords -> batching."""

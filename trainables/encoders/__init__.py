@@ -1,0 +1,1 @@
+"""Encoders: any Hugging Face encoder by structure -> pieces in, states of every layer out."""

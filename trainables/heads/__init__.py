@@ -1,0 +1,1 @@
+"""Heads: states of the last layer in, logits out."""

@@ -1,0 +1,1 @@
+"""Metrics: frozen counts that add up; the ratio comes last."""

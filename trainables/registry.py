@@ -1,0 +1,65 @@
+"""All that a study may name, on one screen: name -> "module:object", loaded on use.
+
+Nothing registers itself by being imported, so a study can be checked without torch.
+"""
+
+import difflib
+import importlib
+from collections.abc import Mapping
+from typing import Any
+
+TASKS: Mapping[str, str] = {
+    "upos": "trainables.tasks.upos:Upos",
+}
+
+ENCODERS: Mapping[str, str] = {
+    "pretrained": "trainables.encoders.pretrained:load_encoder",
+}
+
+ABLATIONS: Mapping[str, str] = {
+    "ref": "trainables.ablations.reference:Reference",
+    "all": "trainables.ablations.random_init:FromScratch",
+    "reinit": "trainables.ablations.random_init:RandomInit",
+    "freeze": "trainables.ablations.freeze:Freeze",
+}
+
+SIMILARITIES: Mapping[str, str] = {
+    "linear-cka": "trainables.similarity.cka:LINEAR",
+    "debiased-cka": "trainables.similarity.cka:DEBIASED",
+    "rbf-cka": "trainables.similarity.cka:RBF",
+    "rbf-published": "trainables.similarity.published:RBF_PUBLISHED",
+    "uncentred-cka": "trainables.similarity.cka:UNCENTRED",
+    "cosine": "trainables.similarity.cosine:COSINE",
+}
+
+LAYOUTS: Mapping[str, str] = {
+    "conllu": "trainables.data.conllu:read_conllu",
+}
+
+
+class UnknownName(LookupError):  # noqa: N818 - the name a researcher reads; not an "Error" of ours
+    """A study names something that no table holds; the message lists what there is."""
+
+
+def check_name(kind: str, name: str, table: Mapping[str, str]) -> None:
+    """Refuse a name that `table` does not hold, with the closest one that it does.
+
+    Raises:
+        UnknownName: `name` is not in `table`.
+    """
+    if name in table:
+        return
+    close = difflib.get_close_matches(name, table, n=1)
+    hint = f" Did you mean '{close[0]}'?" if close else ""
+    raise UnknownName(f"unknown {kind} '{name}'.{hint} Known: {', '.join(sorted(table))}.")
+
+
+def load(kind: str, name: str, table: Mapping[str, str]) -> Any:  # noqa: ANN401 - any object
+    """Import what `name` stands for.
+
+    Raises:
+        UnknownName: `name` is not in `table`.
+    """
+    check_name(kind, name, table)
+    module, _, attribute = table[name].partition(":")
+    return getattr(importlib.import_module(module), attribute)

@@ -1,0 +1,1 @@
+"""Similarity: states of parallel sentences in, one number a layer and language pair out."""

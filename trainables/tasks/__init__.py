@@ -1,0 +1,1 @@
+"""Tasks: labels, head, loss, prediction, score; one file each."""
