@@ -1,7 +1,7 @@
 """One seed, many independent streams, each named by its purpose (D-03).
 
 A stream depends on (seed, purpose) alone: not on how many random numbers were drawn before, nor on
-which ablation runs. So the head starts alike and the data come in the same order in all ablations of
+which ablation runs. So the head starts alike and data come in the same order in all ablations of
 a seed, and a trial resumed at step k draws what it would have drawn.
 """
 
