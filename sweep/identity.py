@@ -32,7 +32,7 @@ NOT_IDENTITY: Mapping[type, frozenset[str]] = {
 }
 """Fields that say what a thing is called or where it lies; the fingerprints say what it is."""
 
-PARTS = (EncoderRef, DataRef, HyperParameters, TrialOptions)
+PARTS: frozenset[type] = frozenset({EncoderRef, DataRef, HyperParameters, TrialOptions})
 """Values that a spec is made of."""
 
 CELL_APART = frozenset({"hyper", "seed"})
@@ -87,7 +87,8 @@ def identity(value: object) -> dict[str, Any]:
 
 
 def _identity_items(value: object) -> Iterator[tuple[str, Any]]:
-    for name, default, is_float in _identity_fields(type(value)):
+    kind: Any = type(value)
+    for name, default, is_float in _identity_fields(kind):
         item = getattr(value, name)
         if item == default:
             continue
