@@ -1,0 +1,319 @@
+"""A study: one question and its grid, as a TOML file says it (DESIGN §3), checked and frozen."""
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from pydantic import BaseModel, PrivateAttr, ValidationError
+
+from sweep.complaints import (
+    StudyError,
+    closest,
+    dotted,
+    looked_up,
+    unknown_key,
+    wrong_value,
+)
+from sweep.overrides import Table, merge, override
+from sweep.protocols import laid_below, read_protocol
+from sweep.sections import (
+    DataSection,
+    EncoderSection,
+    EvaluateSection,
+    GridSection,
+    HyperSection,
+    Name,
+    OptionsSection,
+    ResourcesSection,
+    SearchSection,
+    Section,
+    SeedsSection,
+    SimilaritySection,
+    TaskName,
+    TaskSection,
+    TrackingSection,
+)
+from trainables.spec import HyperParameters, TrialOptions
+
+__all__ = ["Study", "StudyError", "TaskSettings", "build_study", "load_study", "study_names"]
+
+FOLDER = Path(__file__).parent / "studies"
+"""The studies that ship."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskSettings:
+    """What a study and its protocol say for one task of the grid.
+
+    Attributes:
+        sources: Source language -> its treebank.
+        naming: Treebank of a target language, with `{lang}`; empty if there is none.
+        hyper: Hyper-parameters of every trial.
+        options: Protocol options of every trial.
+        precision: Numeric precision of training.
+    """
+
+    sources: Mapping[str, str]
+    naming: str
+    hyper: HyperParameters
+    options: TrialOptions
+    precision: Literal["fp32", "bf16", "fp16"]
+
+
+class Study(Section):
+    """One question: the whole study file, its protocol laid below, every default filled in."""
+
+    name: Name
+    protocol: str | None = None
+    encoder: EncoderSection
+    data: DataSection = DataSection()
+    grid: GridSection
+    hyper: HyperSection = HyperSection()
+    options: OptionsSection = OptionsSection()
+    tasks: Mapping[TaskName, TaskSection] = {}
+    search: SearchSection = SearchSection()
+    seeds: SeedsSection
+    evaluate: EvaluateSection
+    similarity: SimilaritySection | None = None
+    resources: ResourcesSection = ResourcesSection()
+    executor: Literal["local", "tune"] = "tune"
+    storage: str = "results"
+    tracking: TrackingSection = TrackingSection()
+    keep: Literal["none", "best"] = "none"
+    _file: str = PrivateAttr(default="study")
+
+    def model_post_init(self, context: Any, /) -> None:  # noqa: ANN401 - pydantic's signature
+        """Remember which file it was, for messages."""
+        self._file = context["file"] if context else "study"
+
+    @property
+    def file(self) -> str:
+        """The study file, as messages name it."""
+        return self._file
+
+    def settings(self, task: str) -> TaskSettings:
+        """What holds for one task.
+
+        Raises:
+            StudyError: a hyper-parameter without a default is given nowhere, or two settings
+                contradict each other.
+        """
+        own = self.tasks.get(task, TaskSection())
+        hyper = _given(self.hyper) | _given(own.hyper)
+        options = _given(self.options) | _given(own.options)
+        for key in ("learning_rate", "batch_size", "epochs"):
+            if key not in hyper:
+                raise StudyError(
+                    f"{self._file}: hyper.{key}: missing, and no protocol supplies it for task "
+                    f"'{task}'. Give it in [hyper]."
+                )
+        precision = options.pop("precision", "fp32")
+        settings = TaskSettings(
+            sources={**self.data.sources, **own.sources},
+            naming=own.naming or self.evaluate.naming or "",
+            hyper=HyperParameters(**hyper),
+            options=TrialOptions(**options),
+            precision=precision,
+        )
+        longest = settings.options.max_length // 2
+        if settings.options.overlap > longest:
+            what = (
+                f"more than half of max_length = {settings.options.max_length}. "
+                f"Write at most {longest}."
+            )
+            raise StudyError(
+                wrong_value(self._file, "options.overlap", settings.options.overlap, what)
+            )
+        return settings
+
+    def target_codes(self, task: str) -> tuple[str, ...]:
+        """Treebanks that a task's models are tested on, in the order of the study file.
+
+        Raises:
+            StudyError: a language is named, and nothing says which treebank it stands for.
+        """
+        naming = self.settings(task).naming
+        codes = []
+        for target in self.evaluate.targets:
+            if "_" not in target and not naming:
+                what = 'which treebank? Write a code (fr_gsd) or evaluate.naming = "{lang}_pud".'
+                raise StudyError(wrong_value(self._file, "evaluate.targets", target, what))
+            codes.append(target if "_" in target else naming.replace("{lang}", target))
+        return tuple(codes)
+
+    def source_code(self, task: str, source: str) -> str:
+        """The treebank that a source language is trained on.
+
+        Raises:
+            StudyError: nothing says which.
+        """
+        sources = self.settings(task).sources
+        if source not in sources:
+            what = (
+                f"no treebank to train '{task}' on.{closest(source, sources)} "
+                f'Add {source} = "{source}_..." below [data.sources].'
+            )
+            raise StudyError(wrong_value(self._file, "grid.source", source, what))
+        return sources[source]
+
+
+def _given(section: HyperSection | OptionsSection) -> dict[str, Any]:
+    return section.model_dump(exclude_none=True)
+
+
+def study_names() -> tuple[str, ...]:
+    """Names of the studies that ship."""
+    return tuple(sorted(path.stem for path in FOLDER.glob("*.toml")))
+
+
+def load_study(name_or_path: str, overrides: Sequence[str] = ()) -> Study:
+    """Read and check a study file.
+
+    Args:
+        name_or_path: A study that ships (`first-align-small`), or the path of a file.
+        overrides: `--set` texts: `grid.source=["en"]`. Relative paths in them start from the
+            working directory, those in the file from the file's folder.
+
+    Raises:
+        StudyError: there is no such study, or something in it is wrong.
+    """
+    path = _find(name_or_path)
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise StudyError(_syntax_error(path.name, str(error))) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise StudyError(f"{path}: cannot be read: {error}. Name a TOML file.") from None
+    table = _anchored(table, path.parent)
+    return build_study(merge(table, _anchored(override(overrides), Path.cwd())), path.name)
+
+
+def build_study(table: Mapping[str, Any], file: str = "study") -> Study:
+    """Check a parsed study file and lay its protocol below it.
+
+    Raises:
+        StudyError: something in it is wrong; the message has one line for each thing.
+    """
+    table = dict(_with_tuples(table))
+    try:
+        _validated(table, file)  # in the study's own words, before the protocol moves any
+    except ValidationError as error:
+        told = _complaints(error, table, file, ignore="missing")
+        if told:
+            raise StudyError(told) from None
+    protocol = table.get("protocol")
+    try:
+        below = {} if protocol is None else read_protocol(file, protocol)
+    except ValueError as error:
+        raise StudyError(str(error)) from None
+    whole = _with_tuples(laid_below(below, table))
+    try:
+        study = _validated(whole, file)
+    except ValidationError as error:
+        raise StudyError(_complaints(error, whole, file)) from None
+    for task in study.grid.task:
+        study.target_codes(task)
+        for source in study.grid.source:
+            study.source_code(task, source)
+    return study
+
+
+def _find(name_or_path: str) -> Path:
+    path = Path(name_or_path).expanduser()
+    if path.suffix == ".toml" or path.name != name_or_path:
+        if not path.is_file():
+            raise StudyError(f"{name_or_path}: no such study file. Check the path.")
+        return path
+    if name_or_path not in study_names():
+        hint = closest(name_or_path, study_names())
+        raise StudyError(
+            f"no study '{name_or_path}' ships.{hint} Or give the path of a .toml file."
+        )
+    return FOLDER / f"{name_or_path}.toml"
+
+
+def _anchored(table: Table, folder: Path) -> Table:
+    """The table with its relative paths made absolute, starting from `folder`."""
+    found: Table = {}
+    for section, key in (("data", "root"), ("encoder", "model"), (None, "storage")):
+        inner = table.get(section, {}) if section else table
+        value = inner.get(key) if isinstance(inner, Mapping) else None
+        if not isinstance(value, str) or not value or "://" in value:
+            continue
+        if key == "model" and value[0] not in "./~":
+            continue  # a hub id; a folder is written ./folder, as in a shell
+        anchored = {key: str((folder.resolve() / Path(value).expanduser()).resolve())}
+        found |= {section: anchored} if section else anchored
+    return merge(table, found)
+
+
+def _with_tuples(value: Any) -> Any:  # noqa: ANN401 - parsed TOML
+    """Parsed TOML with its lists frozen."""
+    if isinstance(value, Mapping):
+        return {key: _with_tuples(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return tuple(_with_tuples(item) for item in value)
+    return value
+
+
+def _validated(table: Mapping[str, Any], file: str) -> Study:
+    return Study.model_validate(table, context={"file": file})
+
+
+def _syntax_error(file: str, message: str) -> str:
+    """`file:line: what`, from tomllib's `what (at line 3, column 5)`."""
+    found = re.search(r"(.*) \(at line (\d+), column (\d+)\)", message)
+    if found is None:
+        return f"{file}: not TOML: {message}. Mend the file's last line."
+    what, line, column = found.groups()
+    return f"{file}:{line}: not TOML: {what} (column {column}). Mend this line."
+
+
+def _complaints(
+    error: ValidationError, table: Mapping[str, Any], file: str, ignore: str = ""
+) -> str:
+    """One line for each thing that pydantic found; empty if it found only what to ignore."""
+    lines = []
+    for found in error.errors(include_url=False, include_context=False):
+        place, kind = found["loc"], found["type"]
+        if kind == ignore:
+            continue
+        key = dotted(place)
+        if kind == "extra_forbidden":
+            lines.append(unknown_key(file, key, _keys_beside(place)))
+        elif kind == "missing":
+            lines.append(f"{file}: {key}: missing. {_MISSING.get(key, 'Give it.')}")
+        else:
+            what = found["msg"].removeprefix("Value error, ")
+            mend = "" if what.endswith(".") else "."
+            lines.append(wrong_value(file, key, looked_up(table, place), f"{what}{mend}"))
+    return "\n".join(lines)
+
+
+_MISSING: Mapping[str, str] = {
+    "name": 'Give the study a name: name = "my-study".',
+    "encoder": 'Write [encoder] and model = "..." (a hub id or a folder).',
+    "encoder.model": "Write a hub id or a folder, or --set encoder.model=...",
+    "seeds": "Write [seeds] and report = [1, 2, 3].",
+    "evaluate": 'Write [evaluate] and targets = ["en", "fr"].',
+    "grid": "Write [grid] with task, source and ablation.",
+}
+
+
+def _keys_beside(place: Sequence[str | int]) -> Iterator[str]:
+    """Keys that the section of this place knows."""
+    section: type[BaseModel] = Study
+    for part in place[:-1]:
+        if part in section.model_fields:
+            section = next(_sections(section.model_fields[str(part)].annotation), section)
+    yield from section.model_fields
+
+
+def _sections(annotation: Any) -> Iterator[type[BaseModel]]:  # noqa: ANN401 - a type, of any form
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for part in get_args(annotation):
+        yield from _sections(part)
