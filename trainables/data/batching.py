@@ -1,0 +1,180 @@
+"""Pieces -> windows -> batches; a long sentence gets overlapping windows, nothing is dropped."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Bool, Int
+
+from trainables.data.subwords import Corpus, Vocabulary
+from trainables.seeding import stream
+
+MEGA_BATCH = 50
+"""Batches sorted by length together: enough for 1.06x padding, few enough to stay random."""
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """Stretches of words that go through the encoder together; N windows.
+
+    Every word is owned by exactly one window. A window after the first of its sentence begins with
+    context: words that an earlier window owns, seen but neither labelled nor scored.
+
+    Attributes:
+        sentence: Sentence of each window.
+        start: First word, context included.
+        own: First owned word.
+        end: One past the last word.
+        n_pieces: Pieces, context included, special pieces not.
+    """
+
+    sentence: Int[np.ndarray, " N"]
+    start: Int[np.ndarray, " N"]
+    own: Int[np.ndarray, " N"]
+    end: Int[np.ndarray, " N"]
+    n_pieces: Int[np.ndarray, " N"]
+
+    def __len__(self) -> int:
+        return len(self.sentence)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Some windows, padded; b windows, t positions, w owned words.
+
+    Attributes:
+        input_ids: Piece ids with special pieces.
+        attention_mask: 1 where there is a piece.
+        owned: Pieces of owned words: what pooling averages.
+        row: Window of each owned word.
+        column: Position of each owned word's label piece.
+        word: Index of each owned word in the corpus.
+        sentence: Sentence of each window.
+    """
+
+    input_ids: Int[np.ndarray, "b t"]
+    attention_mask: Int[np.ndarray, "b t"]
+    owned: Bool[np.ndarray, "b t"]
+    row: Int[np.ndarray, " w"]
+    column: Int[np.ndarray, " w"]
+    word: Int[np.ndarray, " w"]
+    sentence: Int[np.ndarray, " b"]
+
+
+def make_windows(corpus: Corpus, *, capacity: int, overlap: int) -> Windows:
+    """Cut a corpus into windows of whole words (D-11).
+
+    Args:
+        corpus: What to cut.
+        capacity: Most pieces in a window, special pieces not counted.
+        overlap: Most pieces of left context.
+
+    Raises:
+        ValueError: a window could not hold a word and its context.
+    """
+    if capacity < 1 or not 0 <= overlap < capacity:
+        raise ValueError(
+            f"a window of {capacity} pieces cannot hold {overlap} pieces of context and a word; "
+            "raise options.max_length or lower options.overlap"
+        )
+    rows: list[tuple[int, int, int, int, int]] = []
+    start_of, sentence_start = corpus.word_start, corpus.sentence_start
+    for sentence in range(corpus.n_sentences):
+        own, last = int(sentence_start[sentence]), int(sentence_start[sentence + 1])
+        first = own
+        while own < last:
+            start = own
+            while start > first and start_of[own] - start_of[start - 1] <= overlap:
+                start -= 1
+            # An over-long word gives up its context first; `collate` then cuts it to the window.
+            if start_of[own + 1] - start_of[start] > capacity:
+                start = own
+            end = int(np.searchsorted(start_of, start_of[start] + capacity, side="right")) - 1
+            end = min(max(end, own + 1), last)
+            n = min(int(start_of[end] - start_of[start]), capacity)
+            rows.append((sentence, start, own, end, n))
+            own = end
+    columns = np.asarray(rows, dtype=np.int64).reshape(-1, 5).T
+    return Windows(*columns)
+
+
+def collate(
+    corpus: Corpus, windows: Windows, chosen: Int[np.ndarray, " b"], special: Vocabulary
+) -> Batch:
+    """Pad the chosen windows to their longest."""
+    lead, tail = len(special.prefix), len(special.suffix)
+    width = int(windows.n_pieces[chosen].max()) + special.n_special
+    ids = np.full((len(chosen), width), special.pad, dtype=np.int64)
+    mask = np.zeros((len(chosen), width), dtype=np.int64)
+    owned = np.zeros((len(chosen), width), dtype=bool)
+    rows, columns, words = [], [], []
+    for at, window in enumerate(chosen):
+        start, own, end = windows.start[window], windows.own[window], windows.end[window]
+        n = windows.n_pieces[window]
+        first = corpus.word_start[start]
+        ids[at, :lead] = special.prefix
+        ids[at, lead : lead + n] = corpus.pieces[first : first + n]
+        ids[at, lead + n : lead + n + tail] = special.suffix
+        mask[at, : lead + n + tail] = 1
+        owned[at, lead + corpus.word_start[own] - first : lead + n] = True
+        inside = np.minimum(corpus.label_piece[own:end] - first, n - 1)
+        rows.append(np.full(end - own, at))
+        columns.append(lead + inside)
+        words.append(np.arange(own, end))
+    return Batch(
+        input_ids=ids,
+        attention_mask=mask,
+        owned=owned,
+        row=np.concatenate(rows),
+        column=np.concatenate(columns),
+        word=np.concatenate(words),
+        sentence=windows.sentence[chosen],
+    )
+
+
+def training_batches(
+    lengths: Int[np.ndarray, " N"],
+    *,
+    batch_size: int,
+    seed: int,
+    epoch: int,
+    how: Literal["bucketed", "random"],
+) -> list[Int[np.ndarray, " b"]]:
+    """Order the windows of one epoch; depends on (seed, epoch) and the lengths alone.
+
+    `bucketed`: a random order is cut into mega-batches, each sorted by length and cut into batches,
+    which are then shuffled. Every window is drawn once, and which windows meet in an epoch stays
+    random to within a mega-batch.
+    """
+    rng = np.random.default_rng(stream(seed, "order", epoch))
+    order = rng.permutation(len(lengths))
+    if how == "random":
+        return _cut(order, batch_size)
+    batches: list[Int[np.ndarray, " b"]] = []
+    for mega in _cut(order, batch_size * MEGA_BATCH):
+        batches += _cut(mega[np.argsort(lengths[mega], kind="stable")], batch_size)
+    return [batches[i] for i in rng.permutation(len(batches))]
+
+
+def evaluation_batches(
+    lengths: Int[np.ndarray, " N"], *, budget: int
+) -> list[Int[np.ndarray, " b"]]:
+    """Group windows by length so that no batch holds more than `budget` padded pieces."""
+    order = np.argsort(-lengths, kind="stable")
+    batches, at = [], 0
+    while at < len(order):
+        n = max(1, budget // max(1, int(lengths[order[at]])))
+        batches.append(order[at : at + n])
+        at += n
+    return batches
+
+
+def _cut(order: Int[np.ndarray, " N"], size: int) -> list[Int[np.ndarray, " b"]]:
+    return [order[i : i + size] for i in range(0, len(order), size)]
+
+
+def padding_ratio(lengths: Int[np.ndarray, " N"], batches: Sequence[np.ndarray]) -> float:
+    """Padded over real pieces; 1 is no padding at all."""
+    padded = sum(int(lengths[b].max()) * len(b) for b in batches)
+    return padded / int(lengths.sum())

@@ -1,0 +1,171 @@
+"""Fine-tune an encoder on the source language, or take up weights that were kept."""
+
+from collections.abc import Generator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Int
+from torch import nn
+
+from trainables.checkpoint import Checkpoints, Kept
+from trainables.data.subwords import Corpus
+from trainables.encoders.base import Encoder
+from trainables.encoders.compact import CompactEmbedding
+from trainables.evaluation import look
+from trainables.materials import Materials
+from trainables.spec import CurvePoint, DataRef, Score
+from trainables.tasks.base import Task
+from trainables.training import Lesson, Model, Scores, Training
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learnt:
+    """A model as its best epoch left it, and how it got there.
+
+    Attributes:
+        model: Encoder (with its whole input embedding) and head.
+        task: What the head predicts; None for a probe.
+        labels: Label inventory of the head.
+        dev_scores: Source dev at the best epoch; empty for a probe.
+        curve: One point an epoch, resumed epochs included.
+        best_epoch: 1-based; 0 for a probe.
+        pruned_at: Epoch after which the trial was told to stop, else None.
+        resumed_epochs: Epochs that an earlier attempt had closed.
+        n_train: Training sentences.
+        n_words_seen: Words trained on in this attempt.
+    """
+
+    model: Model
+    task: Task | None = None
+    labels: tuple[str, ...] = ()
+    dev_scores: tuple[Score, ...] = ()
+    curve: tuple[CurvePoint, ...] = ()
+    best_epoch: int = 0
+    pruned_at: int | None = None
+    resumed_epochs: int = 0
+    n_train: int = 0
+    n_words_seen: int = 0
+
+    def scores(
+        self, ref: DataRef, corpus: Corpus, predicted: Int[np.ndarray, " W"] | None
+    ) -> tuple[Score, ...]:
+        """All metrics of the task on one predicted file."""
+        assert self.task is not None  # noqa: S101 - a probe has no targets
+        assert predicted is not None  # noqa: S101 - a task was given
+        gold = self.task.gold(corpus, self.labels)
+        return _as_scores(ref, self.task.score(corpus, gold, predicted, self.labels))
+
+
+def untrained(encoder: Encoder, materials: Materials) -> Learnt:
+    """The encoder as it is: what a probe measures."""
+    return Learnt(model=Model(encoder, nn.Identity(), materials.device, materials.spec.precision))
+
+
+def fine_tune(
+    encoder: Encoder, task: Task, materials: Materials, *, keep: bool
+) -> Generator[CurvePoint, bool, Learnt]:
+    """Train with best-epoch selection on source dev; resume from the trial's own checkpoints.
+
+    Only the rows of the input embedding that the source data use take part: the others would get
+    neither gradient nor (without weight decay) any update.
+
+    Args:
+        encoder: Ablated, on the device; trained in place.
+        task: What to predict.
+        materials: Files and device of the trial.
+        keep: Store the best epoch's weights.
+    """
+    spec, workspace = materials.spec, materials.workspace
+    assert spec.train is not None  # noqa: S101 - a probe does not get here
+    assert spec.dev is not None  # noqa: S101 - nor a study without dev data
+    train, dev = materials.corpus(spec.train), materials.corpus(spec.dev)
+    labels = task.inventory(train)
+    head = task.head(encoder.hidden_size, labels, spec.options, spec.seed).to(materials.device)
+    model = Model(encoder, head, materials.device, spec.precision)
+    checkpoints = Checkpoints(workspace.checkpoints, spec, interval_s=workspace.checkpoint_s)
+
+    kept = checkpoints.kept()
+    if kept is not None and kept.labels == labels:
+        return _take_up(kept, model, task, train, spec.dev)
+
+    table = CompactEmbedding(encoder, _pieces_in_use(materials, train, dev))
+    lesson = Lesson(
+        corpus=train,
+        windows=materials.windows(spec.train),
+        gold=task.gold(train, labels),
+        special=materials.special,
+    )
+    training = Training(model, task, lesson, spec, micro_batch=workspace.micro_batch)
+    checkpoints.restore(training)
+    epochs_before, steps_before = training.progress.epoch, training.progress.step
+
+    def dev_scores() -> Scores:
+        windows = materials.windows(spec.dev)
+        seen = look(model, task, dev, windows, materials.special, with_states=False)
+        return task.score(dev, task.gold(dev, labels), seen.predicted, labels)
+
+    finished = yield from training.epochs(
+        dev_scores, after_step=lambda: checkpoints.save_if_due(training)
+    )
+    checkpoints.wait()
+    progress = training.progress
+    with torch.no_grad():
+        for name, parameter in model.trainable():
+            parameter.copy_(progress.best[name])
+    if keep and finished:
+        checkpoints.keep(training, table.ids, labels)
+    table.release()
+    return Learnt(
+        model=model,
+        task=task,
+        labels=labels,
+        dev_scores=_as_scores(spec.dev, progress.best_scores),
+        curve=tuple(progress.curve),
+        best_epoch=progress.best_epoch,
+        pruned_at=None if finished else progress.epoch,
+        resumed_epochs=epochs_before,
+        n_train=train.n_sentences,
+        n_words_seen=(progress.step - steps_before) * train.n_words // training.steps_per_epoch,
+    )
+
+
+def _take_up(kept: Kept, model: Model, task: Task, train: Corpus, dev: DataRef) -> Learnt:
+    """Put stored weights into a freshly loaded and ablated model."""
+    table = CompactEmbedding(model.encoder, kept.table_ids)
+    with torch.no_grad():
+        for name, parameter in model.trainable():
+            parameter.copy_(kept.weights[name])
+    table.release()
+    return Learnt(
+        model=model,
+        task=task,
+        labels=kept.labels,
+        dev_scores=_as_scores(dev, kept.best_scores),
+        curve=kept.curve,
+        best_epoch=kept.best_epoch,
+        resumed_epochs=len(kept.curve),
+        n_train=train.n_sentences,
+    )
+
+
+def _pieces_in_use(materials: Materials, train: Corpus, dev: Corpus) -> Int[np.ndarray, " ids"]:
+    """Piece ids that fine-tuning may look up, sorted: those of train and dev, and special ones."""
+    special = materials.special
+    extra = np.array([*special.prefix, *special.suffix, special.pad, max(special.unknown, 0)])
+    return np.unique(np.concatenate([train.pieces, dev.pieces, extra]))
+
+
+def _as_scores(ref: DataRef, scores: Scores) -> tuple[Score, ...]:
+    return tuple(
+        Score(
+            split=ref.split,
+            treebank=ref.code,
+            language=ref.language,
+            data_key=ref.key,
+            metric=metric,
+            value=value,
+            n=n,
+        )
+        for metric, (value, n) in scores.items()
+    )

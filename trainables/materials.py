@@ -1,0 +1,61 @@
+"""What a trial works with: its device and its files, cut into pieces and windows."""
+
+import os
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+import torch
+
+from trainables.data.batching import Windows, make_windows
+from trainables.data.subwords import Corpus, Vocabulary, load_corpus, vocabulary
+from trainables.encoders.pretrained import load_tokenizer
+from trainables.spec import DataRef, EncoderRef, TrialSpec, Workspace
+
+
+@dataclass(frozen=True)
+class Materials:
+    """The device, the special pieces and the files of one trial.
+
+    `max_positions` is the longest input the encoder takes, special pieces included. Corpora and windows stay loaded in the process, so the next trial of a warm worker finds them.
+    """
+
+    spec: TrialSpec
+    workspace: Workspace
+    max_positions: int
+    device: torch.device = field(init=False)
+    special: Vocabulary = field(init=False)
+
+    def __post_init__(self) -> None:
+        os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+        torch.set_num_threads(self.workspace.threads)
+        device = torch.device(self.workspace.device)
+        if device.type == "cuda":
+            torch.cuda.set_per_process_memory_fraction(self.workspace.memory_fraction)
+            torch.cuda.reset_peak_memory_stats()
+        object.__setattr__(self, "device", device)
+        object.__setattr__(self, "special", vocabulary(load_tokenizer(self.spec.encoder)))
+
+    @property
+    def cache(self) -> str:
+        """Folder of tokenised data."""
+        return str(Path(self.workspace.cache).expanduser().absolute())
+
+    def corpus(self, ref: DataRef) -> Corpus:
+        """The sentences of a file, in pieces."""
+        return load_corpus(ref, self.spec.encoder, self.cache)
+
+    def windows(self, ref: DataRef) -> Windows:
+        """The windows of a file: never longer than the encoder has positions."""
+        longest = min(self.spec.options.max_length, self.max_positions)
+        return _windows(ref, self.spec.encoder, self.cache, longest, self.spec.options.overlap)
+
+
+@lru_cache(maxsize=128)
+def _windows(
+    ref: DataRef, encoder: EncoderRef, cache: str, max_length: int, overlap: int
+) -> Windows:
+    special = vocabulary(load_tokenizer(encoder))
+    capacity = max_length - special.n_special
+    corpus = load_corpus(ref, encoder, cache)
+    return make_windows(corpus, capacity=capacity, overlap=min(overlap, capacity // 2))

@@ -1,0 +1,269 @@
+"""The loop: step, schedule, clipping, best epoch on source dev. Knows no files and no labels.
+
+Every random draw of step k comes from a stream named by (seed, purpose, k), so a run that is killed
+and resumed from any step boundary ends with the same bits as one that was not.
+"""
+
+import math
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from trainables.ablations.base import set_train_mode
+from trainables.data.batching import Batch, Windows, collate, training_batches
+from trainables.data.subwords import Corpus, Vocabulary
+from trainables.encoders.base import Encoder
+from trainables.seeding import stream
+from trainables.spec import CurvePoint, HyperParameters, TrialSpec
+from trainables.tasks.base import Task
+
+Scores = Mapping[str, tuple[float, int]]
+"""Metric name -> (fraction, items in the denominator)."""
+
+
+class Diverged(ArithmeticError):  # noqa: N818 - says what happened; not an "Error" of ours
+    """The training loss stopped being a number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """An encoder and the head on it, on one device."""
+
+    encoder: Encoder
+    head: nn.Module
+    device: torch.device
+    precision: str = "fp32"
+
+    def trainable(self) -> Iterator[tuple[str, nn.Parameter]]:
+        """Names and parameters that training moves; the others stay as the ablation left them."""
+        for prefix, module in (("encoder.", self.encoder), ("head.", self.head)):
+            for name, parameter in module.named_parameters():
+                if parameter.requires_grad:
+                    yield prefix + name, parameter
+
+    def words(self, batch: Batch) -> Float[Tensor, "w d"]:
+        """Last-layer state of each owned word's label piece."""
+        output = self.encoder(self.put(batch.input_ids), self.put(batch.attention_mask))
+        states: Tensor = output.last[self.put(batch.row), self.put(batch.column)]
+        return states
+
+    def put(self, array: np.ndarray) -> Tensor:
+        """An array on the model's device."""
+        return torch.from_numpy(array).to(self.device)
+
+    def autocast(self) -> AbstractContextManager[object]:
+        """The precision of forward passes."""
+        if self.precision == "fp32":
+            return nullcontext()
+        dtype = torch.bfloat16 if self.precision == "bf16" else torch.float16
+        return torch.autocast(self.device.type, dtype=dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """What is trained on: a corpus, its windows and the gold index of each word."""
+
+    corpus: Corpus
+    windows: Windows
+    gold: Int[np.ndarray, " W"]
+    special: Vocabulary
+
+
+@dataclass(slots=True)
+class Progress:
+    """All that a training run has become; what a checkpoint must hold besides the optimiser.
+
+    Attributes:
+        step: Optimiser steps taken.
+        epoch: Epochs closed.
+        loss_sum: Summed loss of the open epoch, on the device, in float64.
+        n_labelled: Labelled words behind it.
+        curve: One point an epoch.
+        best_epoch: 1-based; 0 before the first epoch closes. The first best wins ties (D-08).
+        best_scores: Dev scores of that epoch.
+        best: Its trainable parameters, on the CPU.
+    """
+
+    step: int = 0
+    epoch: int = 0
+    loss_sum: Tensor = field(default_factory=lambda: torch.zeros((), dtype=torch.float64))
+    n_labelled: int = 0
+    curve: list[CurvePoint] = field(default_factory=list)
+    best_epoch: int = 0
+    best_scores: Scores = field(default_factory=dict)
+    best: dict[str, Tensor] = field(default_factory=dict)
+
+
+def learning_rate(step: int, total: int, hyper: HyperParameters) -> float:
+    """Rate of the `step`-th of `total` optimiser steps, counted from 0.
+
+    Rises linearly over the first `warmup * total` steps, then falls linearly towards 0 or stays.
+    """
+    warm = math.ceil(hyper.warmup * total)
+    if step < warm:
+        return hyper.learning_rate * (step + 1) / warm
+    if hyper.schedule == "constant":
+        return hyper.learning_rate
+    return hyper.learning_rate * (total - step) / max(1, total - warm)
+
+
+@dataclass(slots=True)
+class Training:
+    """One run of the loop over one model.
+
+    Attributes:
+        model: Trained in place.
+        task: Gives the loss and the name of the selection metric.
+        lesson: What is trained on.
+        spec: Hyper-parameters, seed and options.
+        micro_batch: Windows per forward pass; 0 for the whole batch.
+        optimiser: Fused AdamW; biases and normalisation weights (vectors) do not decay (D-06).
+        scaler: Loss scale for fp16; does nothing in other precisions.
+        progress: Where the run stands; a checkpoint restores it together with the optimiser.
+    """
+
+    model: Model
+    task: Task
+    lesson: Lesson
+    spec: TrialSpec
+    micro_batch: int = 0
+    optimiser: torch.optim.AdamW = field(init=False)
+    scaler: torch.amp.GradScaler = field(init=False)
+    progress: Progress = field(default_factory=Progress)
+
+    def __post_init__(self) -> None:
+        hyper = self.spec.hyper
+        parameters = [parameter for _, parameter in self.model.trainable()]
+        matrices = [p for p in parameters if p.ndim > 1]
+        vectors = [p for p in parameters if p.ndim <= 1]
+        self.optimiser = torch.optim.AdamW(
+            [
+                {"params": matrices, "weight_decay": hyper.weight_decay},
+                {"params": vectors, "weight_decay": 0.0},
+            ],
+            lr=hyper.learning_rate,
+            betas=(hyper.beta1, hyper.beta2),
+            eps=hyper.epsilon,
+            fused=True,
+        )
+        self.scaler = torch.amp.GradScaler(
+            self.model.device.type, enabled=self.model.precision == "fp16"
+        )
+
+    @property
+    def metric(self) -> str:
+        """Name of the metric on source dev that picks the best epoch."""
+        return self.spec.options.select or self.task.metric
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Optimiser steps in one pass over the windows."""
+        return math.ceil(len(self.lesson.windows) / self.spec.hyper.batch_size)
+
+    def epochs(
+        self, dev_scores: Callable[[], Scores], after_step: Callable[[], None]
+    ) -> Generator[CurvePoint, bool, bool]:
+        """Fine-tune from where `progress` stands to the last epoch.
+
+        Args:
+            dev_scores: Scores the model on source dev.
+            after_step: Called at every step boundary (checkpoints).
+
+        Yields:
+            One point an epoch; send False to stop.
+
+        Returns:
+            True if all epochs ran, False if it was told to stop.
+
+        Raises:
+            Diverged: the loss became infinite or not a number.
+            ValueError: the selection metric is none of the task's.
+        """
+        hyper, progress = self.spec.hyper, self.progress
+        total = hyper.epochs * self.steps_per_epoch
+        progress.loss_sum = progress.loss_sum.to(self.model.device)
+        for epoch in range(progress.epoch, hyper.epochs):
+            batches = training_batches(
+                self.lesson.windows.n_pieces,
+                batch_size=hyper.batch_size,
+                seed=self.spec.seed,
+                epoch=epoch,
+                how=self.spec.options.batching,
+            )
+            set_train_mode(self.model.encoder, self.spec.options)
+            self.model.head.train()
+            for chosen in batches[progress.step - epoch * self.steps_per_epoch :]:
+                self._step(chosen, learning_rate(progress.step, total, hyper))
+                progress.step += 1
+                after_step()
+            point = self._close_epoch(dev_scores(), learning_rate(progress.step - 1, total, hyper))
+            if not (yield point) and progress.epoch < hyper.epochs:
+                return False
+        return True
+
+    def _step(self, chosen: Int[np.ndarray, " b"], rate: float) -> None:
+        """One optimiser step; the loss is the mean over the batch's labelled words."""
+        lesson, size = self.lesson, self.micro_batch or len(chosen)
+        parts = [
+            collate(lesson.corpus, lesson.windows, chosen[i : i + size], lesson.special)
+            for i in range(0, len(chosen), size)
+        ]
+        n_labelled = sum(int((lesson.gold[part.word] >= 0).sum()) for part in parts)
+        if n_labelled == 0:
+            return
+        torch.manual_seed(stream(self.spec.seed, "dropout", self.progress.step))
+        for group in self.optimiser.param_groups:
+            group["lr"] = rate
+        self.optimiser.zero_grad(set_to_none=True)
+        for part in parts:
+            gold = self.model.put(lesson.gold[part.word])
+            with self.model.autocast():
+                words = self.model.words(part)
+                loss = self.task.loss(self.model.head, words, gold)
+            self.scaler.scale(loss / n_labelled).backward()
+            self.progress.loss_sum += loss.detach().double()
+        self.progress.n_labelled += n_labelled
+        if self.spec.hyper.clip_norm > 0:
+            self.scaler.unscale_(self.optimiser)
+            nn.utils.clip_grad_norm_(
+                [parameter for _, parameter in self.model.trainable()], self.spec.hyper.clip_norm
+            )
+        self.scaler.step(self.optimiser)
+        self.scaler.update()
+
+    def _close_epoch(self, scores: Scores, rate: float) -> CurvePoint:
+        """Add the epoch's point to the curve; keep its weights if it is the best one yet."""
+        progress, metric = self.progress, self.metric
+        if metric not in scores:
+            known = ", ".join(sorted(scores))
+            raise ValueError(f'options.select = "{metric}": this task has {known}')
+        loss = progress.loss_sum.item() / max(1, progress.n_labelled)
+        if not math.isfinite(loss):
+            raise Diverged(
+                f"the training loss is {loss} in epoch {progress.epoch + 1}; "
+                "lower hyper.learning_rate or set hyper.clip_norm"
+            )
+        progress.epoch += 1
+        point = CurvePoint(
+            step=progress.step,
+            epoch=progress.epoch,
+            loss=loss,
+            dev_metric=metric,
+            dev_value=scores[metric][0],
+            learning_rate=rate,
+        )
+        progress.curve.append(point)
+        if progress.best_epoch == 0 or point.dev_value > progress.best_scores[metric][0]:
+            progress.best_epoch, progress.best_scores = progress.epoch, dict(scores)
+            progress.best = {
+                name: parameter.detach().to("cpu", copy=True)
+                for name, parameter in self.model.trainable()
+            }
+        progress.loss_sum = torch.zeros_like(progress.loss_sum)
+        progress.n_labelled = 0
+        return point

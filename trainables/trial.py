@@ -1,0 +1,128 @@
+"""One trial, top to bottom: load, ablate, fine-tune, predict, compare, report.
+
+A trial is a pure function of its spec: same spec, same device class, same threads, same numbers,
+bit for bit on the CPU, whatever ran before in the process and however often it was resumed.
+"""
+
+from collections.abc import Generator
+
+import numpy as np
+
+from trainables.ablations.base import apply
+from trainables.accounting import Stopwatch, facts
+from trainables.comparison import compare_languages
+from trainables.encoders.pretrained import load_encoder
+from trainables.evaluation import look
+from trainables.finetuning import Learnt, fine_tune, untrained
+from trainables.materials import Materials
+from trainables.registry import TASKS, load
+from trainables.spec import (
+    CurvePoint,
+    DataRef,
+    Report,
+    Request,
+    Score,
+    Similarity,
+    TrialResult,
+    TrialSpec,
+    Workspace,
+)
+
+
+def trial_epochs(
+    spec: TrialSpec, request: Request, workspace: Workspace
+) -> Generator[CurvePoint, bool, TrialResult]:
+    """Run one trial, pausing after every epoch.
+
+    Args:
+        spec: What to train.
+        request: What to measure on it.
+        workspace: Where to work.
+
+    Yields:
+        The training curve, point by point; send False to prune the trial. Nothing when nothing is
+        trained: a probe, or a trial whose weights were kept.
+
+    Returns:
+        All that was measured.
+
+    Raises:
+        DataError: a file is wrong.
+        AblationError: the ablation does not fit the encoder.
+        Diverged: the training loss stopped being a number.
+    """
+    watch = Stopwatch()
+    encoder = load_encoder(spec.encoder)
+    materials = Materials(spec, workspace, encoder.max_positions)
+    ablated = apply(encoder, spec.ablation, spec=spec)
+    encoder.to(materials.device)
+    watch.lap("load")
+
+    if spec.train is None:
+        learnt = untrained(encoder, materials)
+    else:
+        task = load("task", spec.task, TASKS)()
+        learnt = yield from fine_tune(encoder, task, materials, keep=request.keep == "best")
+    watch.lap("train")
+
+    scores: tuple[Score, ...] = ()
+    similarity: tuple[Similarity, ...] = ()
+    if learnt.pruned_at is None:
+        scores, states = _look_at_languages(learnt, request, materials)
+        watch.lap("evaluate")
+        if request.similarity is not None:
+            similarity = compare_languages(request.similarity, states, learnt.model, materials)
+    watch.lap("similarity")
+    return TrialResult(
+        best_epoch=learnt.best_epoch,
+        scores=(*learnt.dev_scores, *scores),
+        similarity=similarity,
+        curve=learnt.curve,
+        facts=facts(materials, learnt, ablated, watch),
+        pruned_at=learnt.pruned_at,
+    )
+
+
+def run_trial(
+    spec: TrialSpec,
+    request: Request,
+    workspace: Workspace,
+    report: Report = lambda _: True,
+) -> TrialResult:
+    """Run one trial to its end; `report` hears of every epoch and may stop it by False."""
+    epochs = trial_epochs(spec, request, workspace)
+    try:
+        point = next(epochs)
+        while True:
+            point = epochs.send(report(point))
+    except StopIteration as end:
+        result: TrialResult = end.value
+        return result
+
+
+def _look_at_languages(
+    learnt: Learnt, request: Request, materials: Materials
+) -> tuple[tuple[Score, ...], dict[str, np.ndarray]]:
+    """Read every file once: predictions for the targets, pooled states for the parallel ones."""
+    parallel = request.similarity.parallel if request.similarity is not None else ()
+    pooled = {ref.key for ref in parallel}
+    targets: dict[str, list[DataRef]] = {}
+    for ref in request.targets:
+        targets.setdefault(ref.key, []).append(ref)
+    scores: list[Score] = []
+    states: dict[str, np.ndarray] = {}
+    for ref in {ref.key: ref for ref in (*request.targets, *parallel)}.values():
+        corpus = materials.corpus(ref)
+        seen = look(
+            learnt.model,
+            learnt.task if ref.key in targets else None,
+            corpus,
+            materials.windows(ref),
+            materials.special,
+            with_states=ref.key in pooled,
+        )
+        if seen.states is not None:
+            states[ref.key] = seen.states
+        for target in targets.get(ref.key, ()):
+            scores += learnt.scores(target, corpus, seen.predicted)
+    return tuple(scores), states
