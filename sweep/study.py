@@ -144,6 +144,27 @@ class Study(Section):
             codes.append(target if "_" in target else naming.replace("{lang}", target))
         return tuple(codes)
 
+    def parallel_languages(self) -> tuple[str, ...]:
+        """Languages whose parallel sentences are compared: the same set in every trial.
+
+        With one set, the sentences that all languages share are the same everywhere.
+
+        Raises:
+            StudyError: a source is to be compared, and is not among them.
+        """
+        wanted = self.similarity
+        if wanted is None or not wanted.states:
+            return ()
+        targets = (target.partition("_")[0] for target in self.evaluate.targets)
+        languages = wanted.languages or tuple(dict.fromkeys([*self.grid.source, *targets]))
+        absent = [source for source in self.grid.source if source not in languages]
+        if absent and wanted.pairs == "source":
+            what = f"source '{absent[0]}' is not among them. Add it, or write pairs = \"all\"."
+            raise StudyError(
+                wrong_value(self._file, "similarity.languages", wanted.languages, what)
+            )
+        return languages
+
     def source_code(self, task: str, source: str) -> str:
         """The treebank that a source language is trained on.
 
@@ -214,6 +235,7 @@ def build_study(table: Mapping[str, Any], file: str = "study") -> Study:
         study = _validated(whole, file)
     except ValidationError as error:
         raise StudyError(_complaints(error, whole, file)) from None
+    study.parallel_languages()
     for task in study.grid.task:
         study.target_codes(task)
         for source in study.grid.source:
@@ -279,6 +301,8 @@ def _complaints(
     lines = []
     for found in error.errors(include_url=False, include_context=False):
         place, kind = found["loc"], found["type"]
+        if place[-1:] == ("[key]",):  # a key is wrong, not its value
+            place = place[:-1]
         if kind == ignore:
             continue
         key = dotted(place)

@@ -1,0 +1,149 @@
+"""A study, multiplied out: every trial of its grid, with what is to be measured on it; pure.
+
+The order is that of use. Probes come first: they cost one forward pass and fill the similarity
+page. Then seed by seed, so that the first complete table has n = 1 and every further one narrows
+its intervals; within a seed ablation by ablation, `ref` first, as every other cell is read as a
+difference to it; within an ablation task by task and source by source.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sweep.complaints import StudyError, wrong_value
+from sweep.identity import cell_id, trial_id
+from sweep.resolve import Resolved
+from sweep.study import Study
+from trainables.ablations.base import AblationError, canonical
+from trainables.spec import (
+    HyperParameters,
+    Request,
+    SimilarityRequest,
+    State,
+    TrialOptions,
+    TrialSpec,
+)
+
+REFERENCE = "ref"
+PROBE = "probe"
+UNTRAINED = HyperParameters(learning_rate=0.0, batch_size=0, epochs=0)
+"""Hyper-parameters of a probe."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedTrial:
+    """One trial of a study and what the study asks of it.
+
+    Attributes:
+        trial_id: Id of `spec`.
+        cell_id: Id of its cell.
+        spec: What to train.
+        request: What to measure on it.
+    """
+
+    trial_id: str
+    cell_id: str
+    spec: TrialSpec
+    request: Request
+
+
+def planned(study: Study, resolved: Resolved) -> tuple[PlannedTrial, ...]:
+    """All trials of a study, in the order in which they are run.
+
+    Raises:
+        StudyError: an ablation is unknown, does not fit the encoder, or is named twice.
+    """
+    specs = [*_probes(study, resolved), *_trials(study, resolved)]
+    return tuple(
+        PlannedTrial(trial_id=trial_id(spec), cell_id=cell_id(spec), spec=spec, request=request)
+        for spec, request in specs
+    )
+
+
+def ablations(study: Study, n_layers: int) -> tuple[str, ...]:
+    """The study's ablations in canonical spelling, `ref` first.
+
+    Raises:
+        StudyError: an ablation is unknown, does not fit the encoder, or is named twice.
+    """
+    spelt: dict[str, str] = {}
+    for text in study.grid.ablation:
+        try:
+            name = canonical(text, n_layers)
+        except (AblationError, LookupError) as error:
+            raise StudyError(wrong_value(study.file, "grid.ablation", text, str(error))) from None
+        if name in spelt:
+            what = f"the same as '{spelt[name]}'. Name it once."
+            raise StudyError(wrong_value(study.file, "grid.ablation", text, what))
+        spelt[name] = text
+    return tuple(sorted(spelt, key=lambda name: name != REFERENCE))
+
+
+def _probes(study: Study, resolved: Resolved) -> Iterator[tuple[TrialSpec, Request]]:
+    """The pretrained encoder as it is: one trial for the whole study, as it knows no task.
+
+    Windows are those of the first task.
+    """
+    similarity = _similarity(study, resolved, "pretrained", study.grid.source)
+    if similarity is None:
+        return
+    first = study.settings(study.grid.task[0]).options
+    spec = TrialSpec(
+        task=PROBE,
+        encoder=resolved.encoder,
+        source="",
+        train=None,
+        dev=None,
+        ablation=REFERENCE,
+        hyper=UNTRAINED,
+        seed=0,
+        # The only options that touch an encoder at rest; every further one would split the probe.
+        options=TrialOptions(max_length=first.max_length, overlap=first.overlap),
+    )
+    yield spec, Request(similarity=similarity)
+
+
+def _trials(study: Study, resolved: Resolved) -> Iterator[tuple[TrialSpec, Request]]:
+    settings = {task: study.settings(task) for task in study.grid.task}
+    requests = {
+        (task, source): Request(
+            targets=resolved.targets[task],
+            similarity=_similarity(study, resolved, "fine-tuned", (source,)),
+            keep=study.keep,
+        )
+        for task in study.grid.task
+        for source in study.grid.source
+    }
+    names = ablations(study, resolved.encoder.n_layers)
+    for seed in study.seeds.report:
+        for ablation in names:
+            for (task, source), request in requests.items():
+                spec = TrialSpec(
+                    task=task,
+                    encoder=resolved.encoder,
+                    source=source,
+                    train=resolved.train[task, source],
+                    dev=resolved.dev[task, source],
+                    ablation=ablation,
+                    hyper=settings[task].hyper,
+                    seed=seed,
+                    options=settings[task].options,
+                    precision=settings[task].precision,
+                )
+                yield spec, request
+
+
+def _similarity(
+    study: Study, resolved: Resolved, state: State, sources: tuple[str, ...]
+) -> SimilarityRequest | None:
+    """What to compare in one state of the encoder; None when the study does not ask for it."""
+    wanted = study.similarity
+    if wanted is None or state not in wanted.states:
+        return None
+    languages = tuple(ref.language for ref in resolved.parallel)
+    return SimilarityRequest(
+        parallel=resolved.parallel,
+        pivots=languages if wanted.pairs == "all" else sources,
+        measures=wanted.measures,
+        null_draws=wanted.null_draws,
+        unmatched=wanted.unmatched,
+    )

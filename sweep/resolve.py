@@ -1,0 +1,126 @@
+"""From names to files and hashes: what a study trains and tests on, pinned by content; no torch."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from sweep.complaints import StudyError
+from sweep.study import Study
+from trainables.data.sentence import DataError
+from trainables.data.treebanks import data_ref
+from trainables.encoders.pretrained import encoder_ref
+from trainables.spec import DataRef, EncoderRef
+
+ROOT_VARIABLE = "XLING_DATA"
+"""Folder of the data, where the study file names none."""
+
+File = tuple[str, str, int | None]
+"""Treebank code, split, limit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resolved:
+    """What a study names, found and pinned.
+
+    Attributes:
+        encoder: The pretrained encoder.
+        train: (task, source) -> what is trained on.
+        dev: (task, source) -> what the best epoch is selected on.
+        targets: Task -> its test sets, in the order of the study file.
+        parallel: Parallel sentences, one file a language; empty when nothing is compared.
+    """
+
+    encoder: EncoderRef
+    train: Mapping[tuple[str, str], DataRef]
+    dev: Mapping[tuple[str, str], DataRef]
+    targets: Mapping[str, tuple[DataRef, ...]]
+    parallel: tuple[DataRef, ...]
+
+
+def resolve(study: Study) -> Resolved:
+    """Find and pin the encoder and all files that a study needs.
+
+    Raises:
+        StudyError: files are missing or wrong (all of them are listed), or no folder is named.
+        EncoderError: the encoder cannot be found or is of an unknown kind.
+    """
+    files = _find(study, data_root(study))
+    cells = [(task, source) for task in study.grid.task for source in study.grid.source]
+    return Resolved(
+        encoder=encoder_ref(study.encoder.model, study.encoder.revision),
+        train={cell: files[_train(study, *cell)] for cell in cells},
+        dev={cell: files[_dev(study, *cell)] for cell in cells},
+        targets={
+            task: tuple(files[_test(study, code)] for code in study.target_codes(task))
+            for task in study.grid.task
+        },
+        parallel=tuple(files[file] for file in _parallel(study)),
+    )
+
+
+def data_root(study: Study) -> Path:
+    """The folder that holds a study's data.
+
+    Raises:
+        StudyError: neither the study nor the environment names one, or there is none.
+    """
+    named = study.data.root or os.environ.get(ROOT_VARIABLE, "")
+    if not named:
+        raise StudyError(
+            f"{study.file}: data.root: missing. Name the folder of the treebanks: --set "
+            f"data.root=FOLDER, root = ... below [data], or the variable {ROOT_VARIABLE}."
+        )
+    root = Path(named).expanduser().resolve()
+    if not root.is_dir():
+        raise StudyError(f"{study.file}: data.root = {root}: no such folder. Check the path.")
+    return root
+
+
+def wanted_files(study: Study) -> dict[File, list[str]]:
+    """All files that a study reads, each with what it is read for, in the order of need."""
+    wanted: dict[File, list[str]] = {}
+    for task in study.grid.task:
+        for source in study.grid.source:
+            wanted.setdefault(_train(study, task, source), []).append(f"{task} source {source}")
+            wanted.setdefault(_dev(study, task, source), []).append(f"{task} source {source}")
+    for task in study.grid.task:
+        for code in study.target_codes(task):
+            wanted.setdefault(_test(study, code), []).append(f"{task} target")
+    for file in _parallel(study):
+        wanted.setdefault(file, []).append("similarity")
+    return wanted
+
+
+def _find(study: Study, root: Path) -> dict[File, DataRef]:
+    found, missing = {}, []
+    for file, purposes in wanted_files(study).items():
+        code, split, limit = file
+        try:
+            found[file] = data_ref(root, code, split, limit)
+        except DataError as error:
+            missing.append(f"  {error} (for {', '.join(dict.fromkeys(purposes))})")
+    if missing:
+        count = f"{len(missing)} of {len(wanted_files(study))} files cannot be used"
+        raise StudyError("\n".join([f"{study.file}: {count}:", *missing]))
+    return found
+
+
+def _train(study: Study, task: str, source: str) -> File:
+    return study.source_code(task, source), "train", study.data.train_limit
+
+
+def _dev(study: Study, task: str, source: str) -> File:
+    return study.source_code(task, source), "dev", study.data.dev_limit
+
+
+def _test(study: Study, code: str) -> File:
+    return code, "test", study.evaluate.limit
+
+
+def _parallel(study: Study) -> list[File]:
+    if study.similarity is None:
+        return []
+    naming, limit = study.similarity.parallel, study.similarity.limit
+    languages = study.parallel_languages()
+    return [(naming.replace("{lang}", language), "test", limit) for language in languages]
