@@ -1,0 +1,257 @@
+"""CoNLL-U files -> sentences; the `conllu` package parses, this file checks and says where.
+
+Format: https://universaldependencies.org/format.html, both versions of UD. Blocks of lines are
+checked before the package sees them, because it accepts seven columns, splits words at two
+spaces, and knows no line numbers.
+"""
+
+import difflib
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+
+from conllu.models import Token
+from conllu.parser import parse_token_and_metadata
+
+from trainables.data.sentence import DataError, Sentence
+
+_TAGS = "ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN PUNCT SCONJ SYM VERB X"
+UPOS_TAGS = frozenset({*_TAGS.split(" "), "CONJ", "_"})
+"""UD version 1 has CONJ where version 2 has CCONJ; `_` is "not annotated"."""
+
+_FIELDS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel")
+_COLUMNS = tuple(name.upper() for name in (*_FIELDS, "deps", "misc"))
+
+_AS_IS = dict.fromkeys(("id", "xpos", "feats", "head"), lambda columns, i: columns[i])
+"""The package parses FEATS, DEPS and MISC into dictionaries; we need none of them (2.7x faster)."""
+
+_ID = re.compile(r"(0|[1-9][0-9]{0,8})(?:([-.])([1-9][0-9]{0,8}))?")
+_HEAD = re.compile(r"0|[1-9][0-9]{0,8}")
+_WHOLE = "Check that the file is a whole UD release file."
+
+Line = tuple[int, str]
+"""1-based number of a line and its text without line end."""
+
+
+def read_conllu(path: str, limit: int | None = None) -> tuple[Sentence, ...]:
+    """Read syntactic words with tags and heads; ranges `a-b` and empty nodes `a.b` are no words.
+
+    Read as they are: CR LF, a byte order mark, a missing line end at the end, comments with tabs
+    or without `=` (UD version 1), words that hold spaces or are `_`, sentences with several roots
+    (see `check_tree`), and sentences in which no word has a head.
+
+    Args:
+        path: The file.
+        limit: Stop after so many sentences; what follows is neither read nor checked.
+
+    Raises:
+        DataError: the file cannot be read, holds no sentence, or breaks the format.
+        ValueError: `limit` is less than 1.
+    """
+    if limit is not None and limit < 1:
+        raise ValueError(f"limit = {limit}: must be at least 1, or None for all sentences")
+    try:
+        with Path(path).open("rb") as file:
+            blocks = islice(_blocks(_lines(file, path)), limit)
+            sentences = tuple(_sentence(block, path) for block in blocks)
+    except OSError as error:
+        what = f"cannot be read ({error.strerror})"
+        raise DataError(path, None, what, "Check the path and its permissions.") from error
+    if not sentences:
+        raise DataError(path, None, "the file holds no sentence", "Fetch it again.")
+    return sentences
+
+
+def check_tree(sentence: Sentence) -> str | None:
+    """What keeps a sentence from being one tree under one root; None if it is one.
+
+    For readers that need trees (parsing); a tagger reads forests and cycles as well.
+    """
+    heads = sentence.heads
+    if len(heads) != len(sentence.words):
+        return f"{len(sentence.words)} words have {len(heads)} heads"
+    roots = [word for word, head in enumerate(heads, 1) if head == 0]
+    if len(roots) > 1:
+        return f"words {', '.join(map(str, roots))} are all roots"
+    clear = {0}  # words from which the root was reached
+    for start in range(1, len(heads) + 1):
+        path: list[int] = []
+        seen: set[int] = set()
+        word = start
+        while word not in clear:
+            if word in seen:
+                cycle = path[path.index(word) :]
+                return f"words {' -> '.join(map(str, [*cycle, word]))} form a cycle"
+            path.append(word)
+            seen.add(word)
+            word = heads[word - 1]
+        clear.update(path)
+    return None
+
+
+def _lines(file: Iterable[bytes], path: str) -> Iterator[Line]:
+    """Decode a file line by line."""
+    for number, raw in enumerate(file, 1):
+        try:
+            text = raw.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            bad = f"byte {raw[error.start]:#04x} at position {error.start + 1}"
+            mend = "Convert the file to UTF-8, or fetch it again if it is not a text file."
+            raise DataError(path, number, f"not UTF-8 ({bad})", mend) from error
+        text = text.removesuffix("\n").removesuffix("\r")
+        if "\r" in text or "\0" in text:
+            what = "a carriage return or a zero byte inside a line"
+            raise DataError(path, number, what, "Fetch the file again, or mend its line ends.")
+        yield number, text
+
+
+def _blocks(lines: Iterable[Line]) -> Iterator[list[Line]]:
+    """Cut a file at its blank lines; several in a row are read as one."""
+    block: list[Line] = []
+    for number, text in lines:
+        if text.strip(" "):
+            block.append((number, text))
+        elif block:
+            yield block
+            block = []
+    if block:
+        yield block
+
+
+def _sentence(block: list[Line], path: str) -> Sentence:
+    rows = [(number, text) for number, text in block if not text.startswith("#")]
+    if not rows:
+        what = "a sentence without words"
+        raise DataError(path, block[0][0], what, "Remove its comments, or fetch the file again.")
+    for number, text in block:
+        if text.startswith("#"):
+            _check_comment(number, text, path)
+        else:
+            _check_columns(number, text, path)
+    # The package takes two spaces for a column's end. Zero bytes are free: `_lines` refuses them.
+    source = "\n".join(t if t[0] == "#" else t.replace("  ", "\0\0") for _, t in block)
+    parsed = parse_token_and_metadata(
+        source, _FIELDS, _AS_IS, metadata_parsers={"__fallback__": _comment}
+    )
+    words = _words(list(zip((number for number, _ in rows), parsed, strict=True)), path)
+    numbers = [number for number, _ in words]
+    tokens = [token for _, token in words]
+    forms = tuple(_column(token, "form") for token in tokens)
+    deprels = tuple(_column(token, "deprel") for token in tokens)
+    comments = parsed.metadata
+    return Sentence(
+        sent_id=comments.get("sent_id") or "",
+        text=comments.get("text") or " ".join(forms),
+        words=forms,
+        upos=_tags(numbers, tokens, path),
+        heads=_heads(numbers, tokens, path),
+        deprels=deprels if set(deprels) != {"_"} else (),
+        line=numbers[0],
+        orig_id=comments.get("orig_file_sentence") or "",
+    )
+
+
+def _comment(key: str, value: str | None) -> tuple[str, str]:
+    """Split `# sent_id s1`, as UD version 1 and `orig_file_sentence` have it, at its space."""
+    if value is not None:
+        return key, value
+    name, _, rest = key.partition(" ")
+    return name, rest.strip()
+
+
+def _column(token: Token, name: str) -> str:
+    value: str = token[name]
+    return value.replace("\0", " ")
+
+
+def _check_columns(number: int, text: str, path: str) -> None:
+    """Refuse a word line that has not ten columns with something in each."""
+    cells = text.split("\t")
+    if len(cells) != len(_COLUMNS):
+        what = f"{len(cells)} column{'s' * (len(cells) > 1)} instead of {len(_COLUMNS)}"
+        if len(cells) == 1 and "  " in text:
+            what += " (separated by spaces instead of tabs?)"
+        mend = "Check that the file is whole; columns are separated by one tab each."
+        raise DataError(path, number, what, mend)
+    if "" in cells or not cells[7].strip():  # the package strips lines: a blank DEPREL would go
+        name = _COLUMNS[cells.index("") if "" in cells else 7]
+        what = f"column {name} is empty"
+        raise DataError(path, number, what, "Write _ where nothing is annotated.")
+    if not "0" <= text[0] <= "9":
+        raise DataError(path, number, f"id '{cells[0]}' is none of 7, 7-8 and 7.1", _WHOLE)
+
+
+def _check_comment(number: int, text: str, path: str) -> None:
+    """Refuse CoNLL-U Plus with columns of its own."""
+    _, is_plus, named = text.partition("global.columns =")
+    if is_plus and tuple(named.upper().split()) != _COLUMNS:
+        what = f"CoNLL-U Plus with the columns {named.strip()}"
+        raise DataError(path, number, what, f"Convert it to {' '.join(_COLUMNS)}.")
+
+
+def _words(rows: Sequence[tuple[int, Token]], path: str) -> list[tuple[int, Token]]:
+    """The rows that are words, after a check that ids count up and ranges lie within."""
+    words: list[tuple[int, Token]] = []
+    covered, empty, ranges = 0, 0, 0  # last word of the last range; last empty node; line of range
+    for number, token in rows:
+        match = _ID.fullmatch(token["id"])
+        if match is None:
+            what = f"id '{token['id']}' is none of 7, 7-8 and 7.1"
+            raise DataError(path, number, what, _WHOLE)
+        first, kind, second = int(match[1]), match[2], int(match[3] or 0)
+        expected = len(words) + 1
+        if kind is None:
+            if first != expected:
+                hint = "Is a blank line missing before this sentence?" if first == 1 else _WHOLE
+                raise DataError(path, number, f"id {first} where {expected} was expected", hint)
+            words.append((number, token))
+            empty = 0
+        elif kind == "-":
+            if first != expected or second < first or first <= covered:
+                what = f"range {first}-{second} before word {expected}"
+                raise DataError(path, number, what, "A range stands before its first word, once.")
+            covered, ranges = second, number
+        else:
+            if first != expected - 1 or second != empty + 1:
+                what = f"empty node {first}.{second} after word {expected - 1}"
+                mend = f"{expected - 1}.{empty + 1} was expected here."
+                raise DataError(path, number, what, mend)
+            empty = second
+    if not words:
+        raise DataError(path, rows[0][0], "a sentence without words", _WHOLE)
+    if covered > len(words):
+        what = f"a range up to {covered} in a sentence of {len(words)} words"
+        raise DataError(path, ranges, what, _WHOLE)
+    return words
+
+
+def _tags(numbers: Sequence[int], tokens: Sequence[Token], path: str) -> tuple[str, ...]:
+    tags = tuple(token["upos"] for token in tokens)
+    if not UPOS_TAGS.issuperset(tags):
+        number, tag = next((n, t) for n, t in zip(numbers, tags, strict=True) if t not in UPOS_TAGS)
+        close = difflib.get_close_matches(tag.upper(), sorted(UPOS_TAGS), n=1)
+        hint = f"Did you mean {close[0]}?" if close else "Check that column 4 holds UPOS."
+        raise DataError(path, number, f"'{tag}' is no universal part-of-speech tag", hint)
+    return tags
+
+
+def _heads(numbers: Sequence[int], tokens: Sequence[Token], path: str) -> tuple[int, ...]:
+    """HEAD of each word; empty when none has one."""
+    raw = [token["head"] for token in tokens]
+    if raw.count("_") == len(raw):
+        return ()
+    n_words = len(raw)
+    heads = []
+    for number, value in zip(numbers, raw, strict=True):
+        if value == "_":
+            what = "a word without head among words with one"
+            raise DataError(path, number, what, "Annotate all words of a sentence or none.")
+        if not _HEAD.fullmatch(value):
+            what = f"head '{value}' is not a number"
+            raise DataError(path, number, what, "Write the id of a word, 0 for the root.")
+        if int(value) > n_words:
+            what = f"head {value} in a sentence of {n_words} word{'s' * (n_words > 1)}"
+            raise DataError(path, number, what, _WHOLE)
+        heads.append(int(value))
+    return tuple(heads)
