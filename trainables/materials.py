@@ -17,7 +17,8 @@ from trainables.spec import DataRef, EncoderRef, TrialSpec, Workspace
 class Materials:
     """The device, the special pieces and the files of one trial.
 
-    `max_positions` is the longest input the encoder takes, special pieces included. Corpora and windows stay loaded in the process, so the next trial of a warm worker finds them.
+    `max_positions` is the longest input the encoder takes, special pieces included. Corpora and
+    windows stay loaded in the process, so the next trial of a warm worker finds them.
     """
 
     spec: TrialSpec
