@@ -15,6 +15,9 @@ from sweep.complaints import closest
 from trainables.registry import SIMILARITIES, TASKS
 from trainables.spec import SimilarityRequest, State
 
+LANGUAGE = r"[a-z]{2,3}"
+"""What a language code looks like; any other target is the code of a treebank."""
+
 Item = TypeVar("Item")
 
 
@@ -76,21 +79,21 @@ Name = Annotated[
 Language = Annotated[
     str,
     _shaped(
-        r"[a-z]{2,8}(-[A-Za-z0-9]{1,8})*",
+        LANGUAGE,
         "not a language code. Write it as UD does (en, zh, bxr).",
     ),
 ]
 Code = Annotated[
     str,
     _shaped(
-        r"[a-z][A-Za-z0-9]*([_-][A-Za-z0-9]+)*",
-        "neither a language (fr) nor a treebank (fr_gsd). Write it as UD names its files.",
+        r"[a-z][A-Za-z0-9_@./{}-]*",
+        "neither a language (fr) nor a treebank (fr_gsd, fr@1.4). Write it as UD names its files.",
     ),
 ]
 Naming = Annotated[
     str,
     _shaped(
-        r"[A-Za-z0-9_-]*\{lang\}[A-Za-z0-9_-]*",
+        r"[A-Za-z0-9_@./-]*\{lang\}[A-Za-z0-9_@./{}-]*",
         "not a treebank with a place for the language. Write it like {lang}_pud.",
     ),
 ]

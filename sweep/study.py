@@ -20,6 +20,7 @@ from sweep.complaints import (
 from sweep.overrides import Table, merge, override
 from sweep.protocols import laid_below, read_protocol
 from sweep.sections import (
+    LANGUAGE,
     DataSection,
     EncoderSection,
     EvaluateSection,
@@ -36,6 +37,8 @@ from sweep.sections import (
     TaskSection,
     TrackingSection,
 )
+from trainables.data.sentence import DataError
+from trainables.data.treebanks import language_of
 from trainables.spec import HyperParameters, TrialOptions
 
 __all__ = ["Study", "StudyError", "TaskSettings", "build_study", "load_study", "study_names"]
@@ -138,10 +141,11 @@ class Study(Section):
         naming = self.settings(task).naming
         codes = []
         for target in self.evaluate.targets:
-            if "_" not in target and not naming:
+            is_language = re.fullmatch(LANGUAGE, target) is not None
+            if is_language and not naming:
                 what = 'which treebank? Write a code (fr_gsd) or evaluate.naming = "{lang}_pud".'
                 raise StudyError(wrong_value(self._file, "evaluate.targets", target, what))
-            codes.append(target if "_" in target else naming.replace("{lang}", target))
+            codes.append(naming.replace("{lang}", target) if is_language else target)
         return tuple(codes)
 
     def parallel_languages(self) -> tuple[str, ...]:
@@ -155,7 +159,10 @@ class Study(Section):
         wanted = self.similarity
         if wanted is None or not wanted.states:
             return ()
-        targets = (target.partition("_")[0] for target in self.evaluate.targets)
+        try:
+            targets = [language_of(target) for target in self.evaluate.targets]
+        except DataError as error:
+            raise StudyError(f"{self._file}: evaluate.targets: {error}") from None
         languages = wanted.languages or tuple(dict.fromkeys([*self.grid.source, *targets]))
         absent = [source for source in self.grid.source if source not in languages]
         if absent and wanted.pairs == "source":
@@ -312,6 +319,8 @@ def _complaints(
             lines.append(f"{file}: {key}: missing. {_MISSING.get(key, 'Give it.')}")
         else:
             what = found["msg"].removeprefix("Value error, ")
+            if kind == "too_short":
+                what = "empty. Name at least one."
             mend = "" if what.endswith(".") else "."
             lines.append(wrong_value(file, key, looked_up(table, place), f"{what}{mend}"))
     return "\n".join(lines)
