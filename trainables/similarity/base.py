@@ -2,11 +2,13 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeVar
 
 import numpy as np
 from jaxtyping import Float, Int
+from threadpoolctl import threadpool_limits
 
 from trainables import registry, seeding
 
@@ -85,12 +87,15 @@ def compare(
     measure: str,
     null_draws: int,
     seed: int,
+    *,
+    threads: int = 1,
 ) -> list[Compared]:
     """Compare each pivot with every other language, layer by layer.
 
-    Memory: float64 matrices of the pivots and of one more language, for one layer. A row depends
-    on its two languages alone (and on `seed` where the null is drawn): not on which others are
-    there, nor on their order.
+    Memory: `n x n` float64 matrices of the pivots and of one more language, for one layer (a
+    thread). A row depends on its two languages alone (and on `seed` where the null is drawn): not
+    on which others are there, nor on their order, nor, to the last bit, on the number of threads.
+    For that, BLAS is held to one thread (it would split sums), and layers run side by side.
 
     Args:
         states: Sentence vectors by language, all of one shape; row i is the same sentence.
@@ -100,6 +105,7 @@ def compare(
         null_draws: Shuffled pairings for measures whose null has no closed form; for the others
             any number above 0 gives the exact null. 0 leaves the null out.
         seed: Which pairings are drawn.
+        threads: Layers compared at a time.
 
     Returns:
         Rows in the order of pivots, then targets by name, then layers.
@@ -116,10 +122,12 @@ def compare(
         return []
     n_layers, n, _ = states[languages[0]].shape
     shuffles = _shuffles(n, null_draws, seed)
-    levels = [
-        how.layer([states[language][layer] for language in languages], pairs, shuffles)
-        for layer in range(n_layers)
-    ]
+
+    def of_layer(layer: int) -> list[Level]:
+        return how.layer([states[language][layer] for language in languages], pairs, shuffles)
+
+    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(threads) as pool:
+        levels = list(pool.map(of_layer, range(n_layers)))
     return [
         Compared(
             source=languages[i],
