@@ -1,0 +1,261 @@
+"""What is known already and what is left: committed rows in, the rest of a request out."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from analysis.layout import Current, File, Folder, commit_ids, concat, read_commits, read_part
+from analysis.schema import TABLES
+from analysis.tables import TRIES, Tables, deduplicate, job_of, stack, vanished, without
+from sweep.commit import KEPT
+from sweep.wanted import Key, Wants, pair
+from trainables.spec import Request, TrialSpec
+
+_CHUNKS = 64  # looks at single commits that are put together now and then
+
+_ASKED = {  # what deciding needs
+    "trials": ["trial_id", "commit_id", "status", "kept", "pruned_at"],
+    "scores": ["trial_id", "data_key"],
+    "similarity": ["trial_id", "state", "source_key", "target_key", "measure"],
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """How a job failed, last; a job that was done since has none.
+
+    Attributes:
+        job_id: The job.
+        trial_id: Its trial.
+        kind: `user`, `out-of-memory`, `preempted` or `unknown`.
+        message: For people.
+        traceback: Where; may be empty.
+        attempt: Which attempt it was.
+        host: Where it ran.
+        finished: When it ended; None where unknown.
+    """
+
+    job_id: str
+    trial_id: str
+    kind: str
+    message: str
+    traceback: str
+    attempt: int
+    host: str
+    finished: datetime | None
+
+
+class Ledger:
+    """What the committed rows of a store say. Reads only; any number may look at one store.
+
+    Built with what is there; `refresh` takes in what has come since. Memory: about 1 kB a trial,
+    as trials that measured the same things share one set of keys.
+
+    Args:
+        store: Local path or URI of the result store; it need not exist yet.
+
+    Raises:
+        TableError: a compacted table is torn, foreign or of another version.
+    """
+
+    def __init__(self, store: str | Folder) -> None:
+        self._folder = store if isinstance(store, Folder) else Folder(store)
+        self._parts: set[str] = set()
+        self._absorbed: set[str] = set()  # commits in those parts
+        self._loose = concat([])  # rows of the commits in no part
+        self._loose_ids: set[str] = set()
+        self._bad: set[File] = set()
+        self._said: set[str] = set()
+        self._trained: set[str] = set()
+        self._kept: set[str] = set()
+        self._done: set[str] = set()  # job ids
+        self._pruned: dict[str, int] = {}
+        self._failures: dict[str, Failure] = {}
+        self._have: dict[str, frozenset[Key]] = {}
+        self._shared: dict[frozenset[Key], frozenset[Key]] = {}
+        self._wants = Wants()
+        self.refresh()
+
+    def refresh(self) -> tuple[str, ...]:
+        """Take in what was committed since the last look; costs what is new.
+
+        Returns:
+            Ids of the commits that are new, sorted.
+
+        Raises:
+            TableError: a compacted table is torn, foreign or of another version.
+        """
+        for _ in range(TRIES):
+            # In this order no commit is missed: one that is gone from the list is in the parts.
+            files = commit_ids(self._folder.files("commits"), self._said)
+            current = Current.read(self._folder)
+            try:
+                return self._take_in(files, current)
+            except FileNotFoundError:
+                continue  # compacted under our eyes
+        raise vanished(self._folder, current)
+
+    def missing(self, trial_id: str, spec: TrialSpec, request: Request) -> Request | None:
+        """What of a request is not known yet.
+
+        Args:
+            trial_id: Id of `spec`.
+            spec: The trial.
+            request: What is to be measured on it.
+
+        Returns:
+            None when nothing is left; the whole request for a trial that was never trained; else
+            the targets without scores and the least request that holds all absent comparisons.
+        """
+        if trial_id not in self._trained:
+            return request
+        have = self._have.get(trial_id, frozenset())
+        return self._wants.rest(request, have, is_probe=spec.train is None)
+
+    def has_trained(self, trial_id: str) -> bool:
+        """Whether the trial itself is committed, unpruned."""
+        return trial_id in self._trained
+
+    def has_weights(self, trial_id: str) -> bool:
+        """Whether its best weights were kept and are still there."""
+        path = f"checkpoints/{trial_id}/{KEPT}"
+        return trial_id in self._kept and self._folder.exists(path)
+
+    def has_done(self, job_id: str) -> bool:
+        """Whether a job has committed its whole result."""
+        return job_id in self._done
+
+    def pruned(self) -> Mapping[str, int]:
+        """Trials that were stopped early and never trained in full -> the epoch of their end."""
+        return {trial: at for trial, at in self._pruned.items() if trial not in self._trained}
+
+    def failures(self) -> tuple[Failure, ...]:
+        """How each job failed that was not done since, by job id."""
+        left = self._failures.items()
+        return tuple(failure for job, failure in sorted(left) if job not in self._done)
+
+    def table(self, name: str, trial_ids: Collection[str] | None = None) -> pa.Table:
+        """One table, each measurement once; see `analysis.tables.deduplicate`.
+
+        Args:
+            name: Name in `analysis.schema`.
+            trial_ids: Only these trials; None for all.
+        """
+        return self._read({"trials", name}, trial_ids)[name]
+
+    def tables(self, trial_ids: Collection[str] | None = None) -> Tables:
+        """All four tables, as of the last refresh, of these trials; None for all."""
+        return Tables(**self._read(TABLES.keys(), trial_ids))
+
+    def _read(
+        self, names: Collection[str], trial_ids: Collection[str] | None
+    ) -> dict[str, pa.Table]:
+        wanted = None if trial_ids is None else pa.array(sorted(trial_ids), pa.string())
+        for _ in range(TRIES):
+            current = Current.read(self._folder)
+            try:
+                pieces: list[dict[str, pa.Table]] = [
+                    {n: read_part(self._folder, part, n, trial_ids=wanted) for n in names}
+                    for part in current.parts
+                ]
+            except FileNotFoundError:
+                continue
+            loose = {name: self._loose[name] for name in names}
+            if wanted is not None:
+                loose = {
+                    name: rows.filter(pc.is_in(rows.column("trial_id"), wanted))
+                    for name, rows in loose.items()
+                }
+            return deduplicate(stack([*pieces, loose]))
+        raise vanished(self._folder, current)
+
+    def _take_in(self, files: Mapping[str, File], current: Current) -> tuple[str, ...]:
+        """Read first, note after: an exception in between leaves the ledger as it was."""
+        parts = [part for part in current.parts if part.name not in self._parts]
+        read: list[Mapping[str, pa.Table]] = [
+            {n: read_part(self._folder, part, n, columns=c) for n, c in _ASKED.items()}
+            for part in parts
+        ]
+        failed: list[pa.Table] = []
+        for part, piece in zip(parts, read, strict=True):
+            bad = piece["trials"].filter(pc.equal(piece["trials"].column("status"), "failed"))
+            if len(bad):
+                ids = bad.column("trial_id").cast(pa.string()).combine_chunks()
+                failed.append(read_part(self._folder, part, "trials", trial_ids=ids))
+        taken = {i for piece in read for i in piece["trials"].column("commit_id").to_pylist()}
+        known = self._absorbed | taken | self._loose_ids
+        new = {i: f for i, f in files.items() if i not in known and f not in self._bad}
+        loose = read_commits(self._folder, new)
+        fresh = (taken | loose.ids) - self._absorbed - self._loose_ids
+
+        self._parts |= {part.name for part in parts}
+        self._absorbed |= taken
+        if self._loose_ids & taken:
+            self._loose = without(self._loose, self._loose_ids & taken)
+        if loose.ids:
+            both = concat([self._loose, loose.tables])
+            many = both["trials"].column(0).num_chunks > _CHUNKS
+            self._loose = {n: rows.combine_chunks() if many else rows for n, rows in both.items()}
+        self._loose_ids = (self._loose_ids - taken) | loose.ids
+        self._bad.update(loose.bad)
+        for piece in (*read, loose.tables):
+            self._note_trials(piece["trials"])
+            self._note_keys(piece["scores"], piece["similarity"])
+        for rows in (*failed, loose.tables["trials"]):
+            self._note_failures(rows)
+        return tuple(sorted(fresh))
+
+    def _note_trials(self, rows: pa.Table) -> None:
+        columns = (rows.column(name).to_pylist() for name in _ASKED["trials"])
+        for trial, commit, status, kept, pruned_at in zip(*columns, strict=True):
+            if status == "done":
+                self._done.add(commit)
+                if commit == trial:
+                    self._trained.add(trial)
+                if kept:
+                    self._kept.add(trial)
+            elif status == "pruned":
+                self._pruned[trial] = pruned_at
+
+    def _note_keys(self, scores: pa.Table, similarity: pa.Table) -> None:
+        fresh: dict[str, set[Key]] = {}
+        for trial, key in _distinct(scores, _ASKED["scores"]):
+            fresh.setdefault(trial, set()).add(key)
+        for trial, state, one, other, measure in _distinct(similarity, _ASKED["similarity"]):
+            fresh.setdefault(trial, set()).add(pair(state, one, other, measure))
+        for trial, keys in fresh.items():
+            whole = self._have.get(trial, frozenset()) | keys
+            self._have[trial] = self._shared.setdefault(whole, whole)
+
+    def _note_failures(self, rows: pa.Table) -> None:
+        for row in rows.filter(pc.equal(rows.column("status"), "failed")).to_pylist():
+            failure = _failure(row)
+            before = self._failures.get(failure.job_id)
+            if before is None or _when(before) <= _when(failure):
+                self._failures[failure.job_id] = failure
+
+
+def _distinct(rows: pa.Table, columns: list[str]) -> Iterable[tuple[str, ...]]:
+    groups = rows.select(columns).group_by(columns).aggregate([])
+    return zip(*(groups.column(name).to_pylist() for name in columns), strict=True)
+
+
+def _failure(row: Mapping[str, Any]) -> Failure:
+    return Failure(
+        job_id=job_of(row["commit_id"]),
+        trial_id=row["trial_id"],
+        kind=row["failure_kind"] or "unknown",
+        message=row["failure"] or "",
+        traceback=row["traceback"] or "",
+        attempt=row["attempt"],
+        host=row["host"] or "",
+        finished=row["finished"],
+    )
+
+
+def _when(failure: Failure) -> float:
+    return failure.finished.timestamp() if failure.finished else 0.0
