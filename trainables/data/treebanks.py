@@ -144,16 +144,18 @@ def _is_of_release(root: Path, file: Path, release: str | None) -> bool:
 
 
 def _files(root: Path) -> Iterator[Path]:
-    """Every .conllu file below a folder; follows links once, leaves hidden folders alone."""
-    seen = set()
+    """Every .conllu file below a folder; follows links, but not in circles or into hidden ones."""
     for place, folders, files in os.walk(root, followlinks=True):
-        real = os.path.realpath(place)
-        if real in seen:
+        if Path(place).is_symlink() and _leads_back(root, Path(place)):
             folders.clear()
             continue
-        seen.add(real)
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         yield from (Path(place, name) for name in sorted(files) if name.endswith(".conllu"))
+
+
+def _leads_back(root: Path, link: Path) -> bool:
+    above = link.relative_to(root).parents  # of a/b/c: a/b, a, .
+    return link.resolve() in {(root / folder).resolve() for folder in above}
 
 
 def _offer(name: str, split: str, names: Sequence[str]) -> str:
