@@ -1,0 +1,157 @@
+"""The command line: read arguments, call one function, print. Only this file exits.
+
+Data go to stdout, progress and errors to stderr. Exit codes: 0 done; 1 failed trials, or an error
+of ours; 2 wrong usage, study or data; 130 interrupted.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from typing import Annotated
+
+import typer
+
+from sweep.study import Study, load_study
+
+DONE, FAILED, WRONG, INTERRUPTED = 0, 1, 2, 130
+
+OURS: Mapping[tuple[str, str], int] = {
+    ("sweep.complaints", "StudyError"): WRONG,
+    ("trainables.data.sentence", "DataError"): WRONG,
+    ("trainables.registry", "UnknownName"): WRONG,
+    ("trainables.ablations.base", "AblationError"): WRONG,
+    ("trainables.encoders.base", "EncoderError"): WRONG,
+    ("sweep.tracking", "TrackingError"): FAILED,
+    ("sweep.storage", "StorageError"): FAILED,
+    ("sweep.lock", "StoreLockedError"): FAILED,
+    ("analysis.rowfiles", "TableError"): FAILED,
+}
+"""Errors that say all there is to say, so that no traceback is shown, and their exit codes."""
+
+app = typer.Typer(
+    name="sweep",
+    help="Which layers of an encoder carry zero-shot cross-lingual transfer, and is it real?",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+class ExecutorName(str, Enum):  # noqa: UP042 - typer shows the values of a str enum
+    """Where trials run."""
+
+    LOCAL = "local"
+    TUNE = "tune"
+
+
+StudyName = Annotated[str, typer.Argument(metavar="STUDY", help="A study that ships, or a file.")]
+Overrides = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Override one key, e.g. hyper.epochs=3."),
+]
+Storage = Annotated[str | None, typer.Option(help="Result store: a folder, s3://, gs://.")]
+Uri = Annotated[str | None, typer.Option(help="MLflow server or database; else the study's.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@app.command()
+def plan(
+    study: StudyName, overrides: Overrides = None, storage: Storage = None, as_json: Json = False
+) -> None:
+    """Show cells and trials, what is done, what is left, and what it costs."""
+    from sweep import plan as planning
+    from sweep import screen
+    from sweep.opened import open_study
+
+    made = open_study(_load(study, overrides), storage).plan()
+    if as_json:
+        return _print_json(planning.as_json(made))
+    screen.show(*screen.plan_rows(made))
+    return _print_lines(screen.plan_lines(made))
+
+
+@app.command()
+def status(
+    study: StudyName, overrides: Overrides = None, storage: Storage = None, as_json: Json = False
+) -> None:
+    """Show what is done, what failed, and why."""
+    from sweep import screen
+    from sweep.opened import open_study
+
+    opened = open_study(_load(study, overrides), storage)
+    made, failed = opened.plan(), opened.failures()
+    if as_json:
+        return _print_json(screen.status_json(opened, made, failed))
+    screen.show(*screen.status_rows(made, failed))
+    return _print_lines(screen.status_lines(made, failed))
+
+
+@app.command()
+def track(
+    study: StudyName, overrides: Overrides = None, storage: Storage = None, uri: Uri = None
+) -> None:
+    """Build or complete the study's MLflow runs from the tables."""
+    from sweep import tracking
+    from sweep.opened import open_study
+
+    opened = open_study(_load(study, overrides), storage)
+    tracked = tracking.track(
+        opened.study.name,
+        opened.ledger.tables(opened.trial_ids),
+        store=opened.store,
+        uri=uri or opened.study.tracking.uri,
+    )
+    typer.echo(
+        f"{opened.study.name}: {tracked.created} runs created, {tracked.completed} completed, "
+        f"{tracked.unchanged} right already."
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and leave with its exit code."""
+    sys.exit(_code(arguments))
+
+
+def _code(arguments: Sequence[str] | None) -> int:
+    try:
+        return app(args=arguments, standalone_mode=False) or DONE
+    except (KeyboardInterrupt, typer.Abort):
+        typer.echo("Interrupted.", err=True)
+        return INTERRUPTED
+    except BrokenPipeError:  # `sweep plan | head`: nobody reads on; and flushing would raise again
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    except Exception as error:
+        if callable(explain := getattr(error, "show", None)):  # typer's own: usage, bad parameter
+            explain()
+            return int(getattr(error, "exit_code", WRONG))
+        code = _code_of(error)
+        if code is None:
+            raise
+        typer.echo(f"error: {error}", err=True)
+        return code
+
+
+def _code_of(error: Exception) -> int | None:
+    """The exit code of an error of ours; None for a bug."""
+    for (module, name), code in OURS.items():
+        # What was never imported cannot have been raised, and is not imported to look.
+        kind = getattr(sys.modules.get(module), name, None)
+        if kind is not None and isinstance(error, kind):
+            return code
+    return None
+
+
+def _load(study: str, overrides: list[str] | None) -> Study:
+    return load_study(study, overrides or [])
+
+
+def _print_lines(lines: Sequence[str]) -> None:
+    for line in lines:
+        typer.echo(line)
+
+
+def _print_json(content: object) -> None:
+    typer.echo(json.dumps(content, indent=2, ensure_ascii=False))

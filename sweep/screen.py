@@ -1,0 +1,179 @@
+"""How a plan and a status read: rich tables on a terminal, tab-separated lines off it."""
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+
+from typer import echo
+
+from sweep.grid import PROBE
+from sweep.ledger import Failure
+from sweep.opened import Opened
+from sweep.plan import Plan, by_cell
+
+Rows = Sequence[Sequence[str]]
+
+
+def show(header: Sequence[str], rows: Rows) -> None:
+    """Print a table on stdout, as fits who reads it."""
+    if not sys.stdout.isatty():
+        for row in (header, *rows):
+            echo("\t".join(row))
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table()
+    for name in header:
+        table.add_column(name)
+    for row in rows:
+        table.add_row(*map(Text, row))  # names are shown as they are, not read as markup
+    Console().print(table)
+
+
+def plan_rows(plan: Plan) -> tuple[Sequence[str], Rows]:
+    """One row a task and ablation, one column a source: `2 of 3 left`."""
+    return _grid(by_cell(plan), _left)
+
+
+def status_rows(plan: Plan, failed: Mapping[str, Failure]) -> tuple[Sequence[str], Rows]:
+    """One row a task and ablation, one column a source: `2/3 done, 1 failed`."""
+    cells = by_cell(plan)
+    for left in plan.left:
+        if left.trial.trial_id in failed:
+            spec = left.trial.spec
+            cells[spec.task, spec.source, spec.ablation]["failed"] += 1
+    return _grid(cells, _done)
+
+
+def plan_lines(plan: Plan) -> list[str]:
+    """What is to be done, what it costs, and what the study will not show."""
+    counts = plan.counts
+    head = (
+        f"{plan.study}: {_count(plan.n_cells, 'cell')}, {_count(len(plan.trials), 'trial')}: "
+        f"{counts['train']} to train, {counts['measure']} only to measure, {counts['done']} done."
+    )
+    lines = [head]
+    if plan.n_again:
+        lines.append(
+            f"{_count(plan.n_again, 'trial')} of these {_was(plan.n_again)} trained before without "
+            'keeping the weights; keep = "best" would have spared that.'
+        )
+    lines += [_price(plan)] if plan.left else []
+    lines += [f"Store: {plan.store}"]
+    return lines + [f"Note: {note}" for note in plan.notes]
+
+
+def status_lines(plan: Plan, failed: Mapping[str, Failure]) -> list[str]:
+    """How much is done, and why the rest is not."""
+    n_failed = sum(left.trial.trial_id in failed for left in plan.left)
+    head = (
+        f"{plan.study}: {plan.counts['done']} of {len(plan.trials)} trials done, "
+        f"{n_failed} failed, {len(plan.left) - n_failed} not run yet."
+    )
+    lines = [head]
+    for left in plan.left:
+        failure = failed.get(left.trial.trial_id)
+        if failure is not None:
+            spec = left.trial.spec
+            reason = failure.message.strip().splitlines()
+            lines.append(
+                f"Failed: {failure.trial_id} ({spec.task} {spec.source} {spec.ablation} seed "
+                f"{spec.seed}), {failure.kind}, attempt {failure.attempt} on {failure.host}: "
+                f"{reason[0] if reason else 'no message'}"
+            )
+    return [*lines, f"Store: {plan.store}"]
+
+
+def status_json(opened: Opened, plan: Plan, failed: Mapping[str, Failure]) -> dict[str, object]:
+    """The status for scripts."""
+    specs = {trial.trial_id: trial.spec for trial in opened.trials}
+    return {
+        "study": plan.study,
+        "store": plan.store,
+        "trials": len(plan.trials),
+        "done": plan.counts["done"],
+        "left": len(plan.left),
+        "cells": [
+            {"task": task, "source": source, "ablation": ablation, **_numbers(counts)}
+            for (task, source, ablation), counts in by_cell(plan).items()
+        ],
+        "failed": [
+            {
+                "trial_id": failure.trial_id,
+                "job_id": failure.job_id,
+                "kind": failure.kind,
+                "message": failure.message,
+                "attempt": failure.attempt,
+                "host": failure.host,
+                "task": specs[failure.trial_id].task,
+                "source": specs[failure.trial_id].source,
+                "ablation": specs[failure.trial_id].ablation,
+                "seed": specs[failure.trial_id].seed,
+            }
+            for failure in failed.values()
+        ],
+    }
+
+
+def duration(seconds: float) -> str:
+    """A duration as one reads it: `45 s`, `12 min`, `3.4 h`."""
+    minute, hour = 60, 3600
+    if seconds < 2 * minute:
+        return f"{seconds:.0f} s"
+    if seconds < 2 * hour:
+        return f"{seconds / minute:.0f} min"
+    return f"{seconds / hour:.1f} h"
+
+
+def _grid(
+    cells: Mapping[tuple[str, str, str], Counter[str]],
+    words: Callable[[Counter[str]], str],
+) -> tuple[Sequence[str], Rows]:
+    sources = list(dict.fromkeys(source for _, source, _ in cells if source))
+    rows = []
+    for task, ablation in dict.fromkeys((task, ablation) for task, _, ablation in cells):
+        if task == PROBE:
+            rows.append(
+                ["", "pretrained", *[""] * (len(sources) - 1), words(cells[task, "", ablation])]
+            )
+            continue
+        rows.append([task, ablation, *(words(cells[task, source, ablation]) for source in sources)])
+    return ["task", "ablation", *sources], rows
+
+
+def _left(counts: Counter[str]) -> str:
+    total, left = _total(counts), counts["train"] + counts["measure"]
+    return f"{left} of {total} left" if left else f"{total} done"
+
+
+def _done(counts: Counter[str]) -> str:
+    failed = f", {counts['failed']} failed" if counts["failed"] else ""
+    return f"{counts['done']}/{_total(counts)} done{failed}"
+
+
+def _total(counts: Counter[str]) -> int:
+    return counts["train"] + counts["measure"] + counts["done"]
+
+
+def _numbers(counts: Counter[str]) -> dict[str, int]:
+    return {work: counts[work] for work in ("train", "measure", "done")}
+
+
+def _price(plan: Plan) -> str:
+    n_priced = len(plan.left) - plan.n_unpriced
+    if not n_priced:
+        return "Cost: unknown until a trial of this kind has run on as many threads."
+    known = f"Cost: about {duration(plan.seconds)} of trial time, one trial after the other"
+    if plan.n_unpriced:
+        return f"{known}, and {_count(plan.n_unpriced, 'trial')} of unknown cost."
+    return f"{known}; divide by the trials that run at once."
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"
+
+
+def _was(n: int) -> str:
+    return "was" if n == 1 else "were"

@@ -1,0 +1,203 @@
+"""The command line: what it prints where, and how it exits."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from sweep import cli
+
+STUDY = """
+name = "tiny"
+encoder = { model = "./encoder" }
+storage = "results"
+[data]
+root = "data"
+sources = { en = "en_ewt" }
+[grid]
+task = "upos"
+source = "en"
+ablation = ["ref", "reinit:1"]
+[hyper]
+learning_rate = 1e-4
+batch_size = 8
+epochs = 1
+[seeds]
+report = [1, 2]
+[evaluate]
+targets = ["en", "fr"]
+naming = "{lang}_pud"
+[similarity]
+"""
+SENTENCE = """# sent_id = {code}-1
+# text = a b
+1\ta\t_\tNOUN\t_\t_\t0\troot\t_\t_
+2\tb\t_\tVERB\t_\t_\t1\tdep\t_\t_
+
+"""
+FILES = ("en_ewt-ud-train", "en_ewt-ud-dev", "en_pud-ud-test", "fr_pud-ud-test")
+
+
+@pytest.fixture
+def study(tmp_path, monkeypatch):
+    """A study file with its data and an encoder of two layers."""
+    for name in FILES:
+        path = tmp_path / "data" / f"{name}.conllu"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(SENTENCE.format(code=name), encoding="utf-8")
+    encoder = tmp_path / "encoder"
+    encoder.mkdir()
+    config = {
+        "model_type": "bert",
+        "num_hidden_layers": 2,
+        "hidden_size": 8,
+        "num_attention_heads": 2,
+        "intermediate_size": 8,
+        "max_position_embeddings": 16,
+        "vocab_size": 5,
+    }
+    (encoder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    (encoder / "tokenizer.json").write_text("{}", encoding="utf-8")
+    (encoder / "model.safetensors").write_bytes(b"weights")
+    path = tmp_path / "tiny.toml"
+    path.write_text(STUDY, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("XLING_DATA", raising=False)
+    return path
+
+
+def run(*arguments):
+    """The exit code of one command."""
+    return cli._code([str(argument) for argument in arguments])
+
+
+def test_plan_prints_a_tab_separated_table_off_a_terminal(study, capsys):
+    """Off a terminal, plan prints lines that `cut` and `grep` can read, and nothing on stderr."""
+    assert run("plan", study) == 0
+    out, err = capsys.readouterr()
+    assert out.splitlines()[:4] == [
+        "task\tablation\ten",
+        "\tpretrained\t1 of 1 left",
+        "upos\tref\t2 of 2 left",
+        "upos\treinit:1\t2 of 2 left",
+    ]
+    assert "tiny: 2 cells, 5 trials: 4 to train, 1 only to measure, 0 done." in out
+    assert err == ""
+
+
+def test_plan_as_json_is_all_of_stdout(study, capsys):
+    """With --json, stdout is one JSON value."""
+    assert run("plan", study, "--json", "--set", "seeds.report=[7]") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["trials"], told["train"], told["measure"]) == (3, 2, 1)
+    assert {trial["seed"] for trial in told["list"]} == {0, 7}
+
+
+def test_the_store_is_the_studys_unless_the_command_line_names_one(study, capsys, tmp_path):
+    """`storage` of the file starts from its folder; --storage goes before it."""
+    assert run("plan", study, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["store"] == str(tmp_path / "results")
+    assert run("plan", study, "--json", "--storage", "other") == 0
+    assert json.loads(capsys.readouterr().out)["store"] == str(tmp_path / "other")
+
+
+def test_plan_writes_nothing(study, tmp_path):
+    """Asking for the price leaves no file."""
+    before = sorted(tmp_path.rglob("*"))
+    assert run("plan", study) == 0
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_status_of_an_empty_store(study, capsys):
+    """Before the first run, nothing is done and nothing has failed."""
+    assert run("status", study) == 0
+    assert "tiny: 0 of 5 trials done, 0 failed, 5 not run yet." in capsys.readouterr().out
+    assert run("status", study, "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["done"], told["left"], told["failed"]) == (0, 5, [])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--set", "grid.ablatoin=1"], "tiny.toml: grid.ablatoin: unknown key. Did you mean"),
+        (["--set", "grid.ablation=['reinit:3']"], 'tiny.toml: grid.ablation = "reinit:3"'),
+        (["--set", "evaluate.targets=['de']"], "no file de_pud-ud-test.conllu"),
+        (["--set", "data.root=nowhere"], "no such folder"),
+        (["--set", "data.root="], "or the variable XLING_DATA"),
+        (["--set", "encoder.model=./nowhere"], "nowhere"),
+        (["--sets", "a=1"], "No such option"),
+    ],
+)
+def test_what_the_user_can_mend_exits_2_without_traceback(study, capsys, arguments, message):
+    """A wrong study, file or option gives a message on stderr, exit code 2 and no traceback."""
+    assert run("plan", study, *arguments) == 2
+    out, err = capsys.readouterr()
+    assert message in err
+    assert "Traceback" not in err
+    assert out == ""
+
+
+def test_all_missing_files_are_listed_at_once(study, capsys, tmp_path):
+    """Two files that are missing are two lines of one message."""
+    (tmp_path / "data" / f"{FILES[1]}.conllu").unlink()
+    (tmp_path / "data" / f"{FILES[3]}.conllu").unlink()
+    assert run("plan", study) == 2
+    err = capsys.readouterr().err
+    assert "2 of 4 files cannot be used" in err
+    assert "en_ewt-ud-dev.conllu" in err
+    assert "fr_pud-ud-test.conllu" in err
+    assert "(for upos target, similarity)" in err
+
+
+def test_the_data_folder_may_come_from_the_environment(study, monkeypatch, tmp_path):
+    """Without data.root, XLING_DATA names the folder."""
+    monkeypatch.setenv("XLING_DATA", str(tmp_path / "data"))
+    assert run("plan", study, "--set", "data.root=") == 0
+
+
+def test_ctrl_c_exits_130(study, capsys, monkeypatch):
+    """An interrupt is no error and has the shell's exit code."""
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "load_study", interrupt)
+    assert run("plan", study) == 130
+    assert "Interrupted" in capsys.readouterr().err
+
+
+def test_a_bug_keeps_its_traceback(study, monkeypatch):
+    """An error that is not ours is not hidden."""
+
+    def broken(*_):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(cli, "load_study", broken)
+    with pytest.raises(ZeroDivisionError):
+        run("plan", study)
+
+
+@pytest.mark.parametrize(("module", "name"), cli.OURS)
+def test_errors_of_ours_exist(module, name):
+    """Each error that the command line knows is there under that name."""
+    kind = getattr(__import__(module, fromlist=[name]), name)
+    assert issubclass(kind, Exception)
+
+
+@pytest.mark.parametrize("command", ["plan", "status"])
+def test_asking_loads_neither_torch_nor_ray(study, command):
+    """In a fresh process, `sweep plan` and `status` answer without the heavy libraries."""
+    code = (
+        "import sys\n"
+        "from sweep.cli import main\n"
+        "try:\n"
+        f"    main([{command!r}, {str(study)!r}])\n"
+        "except SystemExit as end:\n"
+        "    assert end.code == 0, end.code\n"
+        "heavy = {'torch', 'ray', 'transformers', 'mlflow', 'optuna', 'matplotlib'}\n"
+        "print('loaded:', sorted(heavy & set(sys.modules)))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines()[-1:] == ["loaded: []"], done.stderr
