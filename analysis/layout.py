@@ -27,7 +27,7 @@ COMMIT_NAME = re.compile(r"commits/[^/]{2}/([\w+-]+(?:\.[\w-]+)?)\.parquet")
 """Path of a commit below the store; the group is its id."""
 
 _THREADS = 8  # reads wait on a disk or a network, so more threads than cores pay
-_BATCH = 1000  # commits held undigested at a time
+_BATCH = 200  # commits held undigested at a time
 
 log = logging.getLogger(__name__)
 

@@ -147,6 +147,18 @@ def read_all(
         raise torn(name, size, error) from error
 
 
+def read_group(file: pq.ParquetFile, group: int, name: str, size: int) -> pa.Table:
+    """Read one row group of an open file.
+
+    Raises:
+        TableError: it is torn.
+    """
+    try:
+        return file.read_row_group(group, use_threads=False)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise torn(name, size, error) from error
+
+
 def conform(table: pa.Table, schema: pa.Schema, name: str) -> pa.Table:
     """Give a table the columns of `schema`: absent nullable ones null, unknown ones dropped.
 
