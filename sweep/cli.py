@@ -37,6 +37,8 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+data_app = typer.Typer(help="The data of a study.", no_args_is_help=True)
+app.add_typer(data_app, name="data")
 
 
 class ExecutorName(str, Enum):  # noqa: UP042 - typer shows the values of a str enum
@@ -109,6 +111,21 @@ def track(
     )
 
 
+@data_app.command()
+def check(study: StudyName, overrides: Overrides = None) -> int:
+    """Read all files of a study: sentences, words, faults, and whether parallel files align."""
+    from sweep import screen
+    from sweep.check import check_data
+
+    checked = check_data(_load(study, overrides))
+    screen.show(*screen.data_rows(checked))
+    if checked.n_parallel is not None:
+        typer.echo(f"All compared languages share {checked.n_parallel} parallel sentences.")
+    for fault in checked.faults:
+        typer.echo(f"error: {fault}", err=True)
+    return WRONG if checked.faults else DONE
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and leave with its exit code."""
     sys.exit(_code(arguments))
@@ -118,7 +135,6 @@ def _code(arguments: Sequence[str] | None) -> int:
     try:
         return app(args=arguments, standalone_mode=False) or DONE
     except (KeyboardInterrupt, typer.Abort):
-        typer.echo("Interrupted.", err=True)
         return INTERRUPTED
     except BrokenPipeError:  # `sweep plan | head`: nobody reads on; and flushing would raise again
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

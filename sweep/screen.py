@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from typer import echo
 
+from sweep.check import DataCheck
 from sweep.grid import PROBE
 from sweep.ledger import Failure
 from sweep.opened import Opened
@@ -45,6 +46,21 @@ def status_rows(plan: Plan, failed: Mapping[str, Failure]) -> tuple[Sequence[str
             spec = left.trial.spec
             cells[spec.task, spec.source, spec.ablation]["failed"] += 1
     return _grid(cells, _done)
+
+
+def data_rows(check: DataCheck) -> tuple[Sequence[str], Rows]:
+    """One row a file."""
+    header = ["treebank", "split", "sentences", "words", "for"]
+    return header, [
+        [
+            file.code,
+            file.split,
+            "-" if file.fault else str(file.n_sentences),
+            "-" if file.fault else str(file.n_words),
+            ", ".join(file.purposes),
+        ]
+        for file in check.files
+    ]
 
 
 def plan_lines(plan: Plan) -> list[str]:

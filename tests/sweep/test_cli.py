@@ -157,7 +157,7 @@ def test_the_data_folder_may_come_from_the_environment(study, monkeypatch, tmp_p
     assert run("plan", study, "--set", "data.root=") == 0
 
 
-def test_ctrl_c_exits_130(study, capsys, monkeypatch):
+def test_ctrl_c_exits_130(study, monkeypatch):
     """An interrupt is no error and has the shell's exit code."""
 
     def interrupt(*_):
@@ -165,7 +165,6 @@ def test_ctrl_c_exits_130(study, capsys, monkeypatch):
 
     monkeypatch.setattr(cli, "load_study", interrupt)
     assert run("plan", study) == 130
-    assert "Interrupted" in capsys.readouterr().err
 
 
 def test_a_bug_keeps_its_traceback(study, monkeypatch):
