@@ -22,7 +22,7 @@ OURS: Mapping[tuple[str, str], int] = {
     ("trainables.data.sentence", "DataError"): WRONG,
     ("trainables.registry", "UnknownName"): WRONG,
     ("trainables.ablations.base", "AblationError"): WRONG,
-    ("trainables.encoders.base", "EncoderError"): WRONG,
+    ("trainables.encoders.fingerprint", "EncoderError"): WRONG,
     ("sweep.tracking", "TrackingError"): FAILED,
     ("sweep.storage", "StorageError"): FAILED,
     ("sweep.lock", "StoreLockedError"): FAILED,
@@ -72,6 +72,31 @@ def plan(
         return _print_json(planning.as_json(made))
     screen.show(*screen.plan_rows(made))
     return _print_lines(screen.plan_lines(made))
+
+
+@app.command()
+def run(
+    study: StudyName,
+    *,
+    overrides: Overrides = None,
+    storage: Storage = None,
+    executor: Annotated[ExecutorName | None, typer.Option(help="Where trials run.")] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Trials at a time.")] = None,
+    no_track: Annotated[bool, typer.Option("--no-track", help="Leave MLflow alone.")] = False,
+) -> int:
+    """Run what is left of a study; run it again after any end to go on."""
+    from sweep import screen
+    from sweep.run import run_study
+
+    summary = run_study(
+        _load(study, overrides),
+        store=storage,
+        executor=executor.value if executor else None,
+        workers=workers,
+        track=False if no_track else None,
+    )
+    _print_lines(screen.run_lines(summary))
+    return DONE if summary.is_complete else FAILED
 
 
 @app.command()

@@ -9,7 +9,7 @@ from sweep.complaints import StudyError
 from sweep.study import Study
 from trainables.data.sentence import DataError
 from trainables.data.treebanks import data_ref
-from trainables.encoders.pretrained import encoder_ref
+from trainables.encoders.fingerprint import EncoderError, encoder_ref
 from trainables.spec import DataRef, EncoderRef
 
 ROOT_VARIABLE = "XLING_DATA"
@@ -42,13 +42,17 @@ def resolve(study: Study) -> Resolved:
     """Find and pin the encoder and all files that a study needs.
 
     Raises:
-        StudyError: files are missing or wrong (all of them are listed), or no folder is named.
-        EncoderError: the encoder cannot be found or is of an unknown kind.
+        StudyError: files are missing (all of them are listed), no folder is named, or the encoder
+            cannot be found or is of an unknown kind.
     """
     files = _find(study, data_root(study))
+    try:
+        encoder = encoder_ref(study.encoder.model, study.encoder.revision)
+    except EncoderError as error:
+        raise StudyError(f"{study.file}: encoder.model: {error}") from None
     cells = [(task, source) for task in study.grid.task for source in study.grid.source]
     return Resolved(
-        encoder=encoder_ref(study.encoder.model, study.encoder.revision),
+        encoder=encoder,
         train={cell: files[_train(study, *cell)] for cell in cells},
         dev={cell: files[_dev(study, *cell)] for cell in cells},
         targets={

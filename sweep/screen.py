@@ -3,6 +3,7 @@
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from typer import echo
 
@@ -11,6 +12,9 @@ from sweep.grid import PROBE
 from sweep.ledger import Failure
 from sweep.opened import Opened
 from sweep.plan import Plan, by_cell
+
+if TYPE_CHECKING:
+    from sweep.run import RunSummary
 
 Rows = Sequence[Sequence[str]]
 
@@ -100,6 +104,27 @@ def status_lines(plan: Plan, failed: Mapping[str, Failure]) -> list[str]:
                 f"{reason[0] if reason else 'no message'}"
             )
     return [*lines, f"Store: {plan.store}"]
+
+
+def run_lines(summary: "RunSummary") -> list[str]:
+    """What a run did, and what to do about what it did not."""
+    head = (
+        f"{summary.study}: {summary.already + summary.done} of {summary.total} trials done "
+        f"({summary.done} in this run, {duration(summary.seconds)})."
+    )
+    lines = [head]
+    if summary.pruned:
+        lines.append(f"Pruned: {_count(summary.pruned, 'trial')}.")
+    if summary.failed:
+        kinds = ", ".join(f"{count} {kind}" for kind, count in summary.failed.items())
+        lines.append(
+            f"Failed: {kinds}. Why: sweep status {summary.study}; the same command retries."
+        )
+    if summary.left:
+        lines.append(f"Left: {_count(summary.left, 'trial')}. The same command goes on.")
+    if summary.untracked:
+        lines.append(f"Not in MLflow yet: {_count(summary.untracked, 'trial')}. Use sweep track.")
+    return [*lines, f"Store: {summary.store}"]
 
 
 def status_json(opened: Opened, plan: Plan, failed: Mapping[str, Failure]) -> dict[str, object]:
