@@ -7,13 +7,13 @@ spaces, and knows no line numbers.
 
 import difflib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from itertools import islice
-from pathlib import Path
 
 from conllu.models import Token
 from conllu.parser import parse_token_and_metadata
 
+from trainables.data.lines import Line, blocks, check_limit, read_lines
 from trainables.data.sentence import DataError, Sentence
 
 _TAGS = "ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN PUNCT SCONJ SYM VERB X"
@@ -29,9 +29,6 @@ _AS_IS = dict.fromkeys(("id", "xpos", "feats", "head"), lambda columns, i: colum
 _ID = re.compile(r"(0|[1-9][0-9]{0,8})(?:([-.])([1-9][0-9]{0,8}))?")
 _HEAD = re.compile(r"0|[1-9][0-9]{0,8}")
 _WHOLE = "Check that the file is a whole UD release file."
-
-Line = tuple[int, str]
-"""1-based number of a line and its text without line end."""
 
 
 def read_conllu(path: str, limit: int | None = None) -> tuple[Sentence, ...]:
@@ -49,15 +46,9 @@ def read_conllu(path: str, limit: int | None = None) -> tuple[Sentence, ...]:
         DataError: the file cannot be read, holds no sentence, or breaks the format.
         ValueError: `limit` is less than 1.
     """
-    if limit is not None and limit < 1:
-        raise ValueError(f"limit = {limit}: must be at least 1, or None for all sentences")
-    try:
-        with Path(path).open("rb") as file:
-            blocks = islice(_blocks(_lines(file, path)), limit)
-            sentences = tuple(_sentence(block, path) for block in blocks)
-    except OSError as error:
-        what = f"cannot be read ({error.strerror})"
-        raise DataError(path, None, what, "Check the path and its permissions.") from error
+    check_limit(limit)
+    found = islice(blocks(read_lines(path)), limit)
+    sentences = tuple(_sentence(block, path) for block in found)
     if not sentences:
         raise DataError(path, None, "the file holds no sentence", "Fetch it again.")
     return sentences
@@ -90,35 +81,6 @@ def check_tree(sentence: Sentence) -> str | None:
     return None
 
 
-def _lines(file: Iterable[bytes], path: str) -> Iterator[Line]:
-    """Decode a file line by line."""
-    for number, raw in enumerate(file, 1):
-        try:
-            text = raw.decode("utf-8-sig" if number == 1 else "utf-8")
-        except UnicodeDecodeError as error:
-            bad = f"byte {raw[error.start]:#04x} at position {error.start + 1}"
-            mend = "Convert the file to UTF-8, or fetch it again if it is not a text file."
-            raise DataError(path, number, f"not UTF-8 ({bad})", mend) from error
-        text = text.removesuffix("\n").removesuffix("\r")
-        if "\r" in text or "\0" in text:
-            what = "a carriage return or a zero byte inside a line"
-            raise DataError(path, number, what, "Fetch the file again, or mend its line ends.")
-        yield number, text
-
-
-def _blocks(lines: Iterable[Line]) -> Iterator[list[Line]]:
-    """Cut a file at its blank lines; several in a row are read as one."""
-    block: list[Line] = []
-    for number, text in lines:
-        if text.strip(" "):
-            block.append((number, text))
-        elif block:
-            yield block
-            block = []
-    if block:
-        yield block
-
-
 def _sentence(block: list[Line], path: str) -> Sentence:
     rows = [(number, text) for number, text in block if not text.startswith("#")]
     if not rows:
@@ -129,7 +91,7 @@ def _sentence(block: list[Line], path: str) -> Sentence:
             _check_comment(number, text, path)
         else:
             _check_columns(number, text, path)
-    # The package takes two spaces for a column's end. Zero bytes are free: `_lines` refuses them.
+    # The package ends a column at two spaces. Zero bytes are free: `read_lines` refuses them.
     source = "\n".join(t if t[0] == "#" else t.replace("  ", "\0\0") for _, t in block)
     parsed = parse_token_and_metadata(
         source, _FIELDS, _AS_IS, metadata_parsers={"__fallback__": _comment}
@@ -139,12 +101,14 @@ def _sentence(block: list[Line], path: str) -> Sentence:
     tokens = [token for _, token in words]
     forms = tuple(_column(token, "form") for token in tokens)
     deprels = tuple(_column(token, "deprel") for token in tokens)
+    tags = tuple(token["upos"] for token in tokens)
+    check_upos(numbers, tags, path)
     comments = parsed.metadata
     return Sentence(
         sent_id=comments.get("sent_id") or "",
         text=comments.get("text") or " ".join(forms),
         words=forms,
-        upos=_tags(numbers, tokens, path),
+        upos=tags,
         heads=_heads(numbers, tokens, path),
         deprels=deprels if set(deprels) != {"_"} else (),
         line=numbers[0],
@@ -226,14 +190,18 @@ def _words(rows: Sequence[tuple[int, Token]], path: str) -> list[tuple[int, Toke
     return words
 
 
-def _tags(numbers: Sequence[int], tokens: Sequence[Token], path: str) -> tuple[str, ...]:
-    tags = tuple(token["upos"] for token in tokens)
-    if not UPOS_TAGS.issuperset(tags):
-        number, tag = next((n, t) for n, t in zip(numbers, tags, strict=True) if t not in UPOS_TAGS)
-        close = difflib.get_close_matches(tag.upper(), sorted(UPOS_TAGS), n=1)
-        hint = f"Did you mean {close[0]}?" if close else "Check that column 4 holds UPOS."
-        raise DataError(path, number, f"'{tag}' is no universal part-of-speech tag", hint)
-    return tags
+def check_upos(numbers: Sequence[int], tags: Sequence[str], path: str) -> None:
+    """Refuse what is no universal part-of-speech tag.
+
+    Raises:
+        DataError: a tag is none of UD's; `numbers` are the lines of `tags`.
+    """
+    if UPOS_TAGS.issuperset(tags):
+        return
+    number, tag = next((n, t) for n, t in zip(numbers, tags, strict=True) if t not in UPOS_TAGS)
+    close = difflib.get_close_matches(tag.upper(), sorted(UPOS_TAGS), n=1)
+    hint = f"Did you mean {close[0]}?" if close else "Check that the column holds UPOS."
+    raise DataError(path, number, f"'{tag}' is no universal part-of-speech tag", hint)
 
 
 def _heads(numbers: Sequence[int], tokens: Sequence[Token], path: str) -> tuple[int, ...]:
