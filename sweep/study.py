@@ -1,7 +1,6 @@
 """A study: one question and its grid, as a TOML file says it (DESIGN §3), checked and frozen."""
 
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ from sweep.complaints import (
     unknown_key,
     wrong_value,
 )
-from sweep.overrides import Table, merge, override
+from sweep.overrides import merge, override
 from sweep.protocols import laid_below, read_protocol
 from sweep.sections import (
     LANGUAGE,
@@ -37,14 +36,12 @@ from sweep.sections import (
     TaskSection,
     TrackingSection,
 )
+from sweep.studyfile import anchored, read_study_file, study_names
 from trainables.data.sentence import DataError
 from trainables.data.treebanks import language_of
 from trainables.spec import HyperParameters, TrialOptions
 
 __all__ = ["Study", "StudyError", "TaskSettings", "build_study", "load_study", "study_names"]
-
-FOLDER = Path(__file__).parent / "studies"
-"""The studies that ship."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,11 +189,6 @@ def _given(section: HyperSection | OptionsSection) -> dict[str, Any]:
     return section.model_dump(exclude_none=True)
 
 
-def study_names() -> tuple[str, ...]:
-    """Names of the studies that ship."""
-    return tuple(sorted(path.stem for path in FOLDER.glob("*.toml")))
-
-
 def load_study(name_or_path: str, overrides: Sequence[str] = ()) -> Study:
     """Read and check a study file.
 
@@ -208,15 +200,8 @@ def load_study(name_or_path: str, overrides: Sequence[str] = ()) -> Study:
     Raises:
         StudyError: there is no such study, or something in it is wrong.
     """
-    path = _find(name_or_path)
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
-        raise StudyError(_syntax_error(path.name, str(error))) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise StudyError(f"{path}: cannot be read: {error}. Name a TOML file.") from None
-    table = _anchored(table, path.parent)
-    return build_study(merge(table, _anchored(override(overrides), Path.cwd())), path.name)
+    table, file = read_study_file(name_or_path)
+    return build_study(merge(table, anchored(override(overrides), Path.cwd())), file)
 
 
 def build_study(table: Mapping[str, Any], file: str = "study") -> Study:
@@ -250,35 +235,6 @@ def build_study(table: Mapping[str, Any], file: str = "study") -> Study:
     return study
 
 
-def _find(name_or_path: str) -> Path:
-    path = Path(name_or_path).expanduser()
-    if path.suffix == ".toml" or path.name != name_or_path:
-        if not path.is_file():
-            raise StudyError(f"{name_or_path}: no such study file. Check the path.")
-        return path
-    if name_or_path not in study_names():
-        hint = closest(name_or_path, study_names())
-        raise StudyError(
-            f"no study '{name_or_path}' ships.{hint} Or give the path of a .toml file."
-        )
-    return FOLDER / f"{name_or_path}.toml"
-
-
-def _anchored(table: Table, folder: Path) -> Table:
-    """The table with its relative paths made absolute, starting from `folder`."""
-    found: Table = {}
-    for section, key in (("data", "root"), ("encoder", "model"), (None, "storage")):
-        inner = table.get(section, {}) if section else table
-        value = inner.get(key) if isinstance(inner, Mapping) else None
-        if not isinstance(value, str) or not value or "://" in value:
-            continue
-        if key == "model" and value[0] not in "./~":
-            continue  # a hub id; a folder is written ./folder, as in a shell
-        anchored = {key: str((folder.resolve() / Path(value).expanduser()).resolve())}
-        found |= {section: anchored} if section else anchored
-    return merge(table, found)
-
-
 def _with_tuples(value: Any) -> Any:  # noqa: ANN401 - parsed TOML
     """Parsed TOML with its lists frozen."""
     if isinstance(value, Mapping):
@@ -290,15 +246,6 @@ def _with_tuples(value: Any) -> Any:  # noqa: ANN401 - parsed TOML
 
 def _validated(table: Mapping[str, Any], file: str) -> Study:
     return Study.model_validate(table, context={"file": file})
-
-
-def _syntax_error(file: str, message: str) -> str:
-    """`file:line: what`, from tomllib's `what (at line 3, column 5)`."""
-    found = re.search(r"(.*) \(at line (\d+), column (\d+)\)", message)
-    if found is None:
-        return f"{file}: not TOML: {message}. Mend the file's last line."
-    what, line, column = found.groups()
-    return f"{file}:{line}: not TOML: {what} (column {column}). Mend this line."
 
 
 def _complaints(

@@ -12,7 +12,8 @@ from sweep.overrides import merge, override
 from sweep.protocols import FOLDER as PROTOCOLS
 from sweep.protocols import laid_below, protocol_names
 from sweep.sections import HyperSection, OptionsSection
-from sweep.study import FOLDER, StudyError, build_study, load_study, study_names
+from sweep.study import StudyError, build_study, load_study, study_names
+from sweep.studyfile import FOLDER
 from trainables.spec import HyperParameters, TrialOptions
 
 TEXT = """

@@ -1,0 +1,87 @@
+"""Reading a study's data before anything is spent: counts, faults, alignment."""
+
+import pytest
+
+from sweep.check import check_data, refuse_faults
+from sweep.study import StudyError, build_study
+
+WORDS = "1\ta\t_\tNOUN\t_\t_\t0\troot\t_\t_\n2\tb\t_\tVERB\t_\t_\t1\tdep\t_\t_\n\n"
+
+
+def sentences(*ids):
+    """A treebank of two-word sentences with these ids."""
+    return "".join(f"# sent_id = {name}\n# text = a b\n{WORDS}" for name in ids)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Train, dev, and two parallel files of three sentences in different order."""
+    texts = {
+        "en_ewt-ud-train": sentences("t1", "t2", "t3", "t4"),
+        "en_ewt-ud-dev": sentences("d1"),
+        "en_pud-ud-test": sentences("p1", "p2", "p3"),
+        "fr_pud-ud-test": sentences("p3", "p1", "p2"),
+    }
+    for name, text in texts.items():
+        (tmp_path / f"{name}.conllu").write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+def study_of(folder, **more):
+    table = {
+        "name": "tiny",
+        "encoder": {"model": "e"},
+        "data": {"root": str(folder), "sources": {"en": "en_ewt"}, "train_limit": 3},
+        "grid": {"task": "upos", "source": "en"},
+        "hyper": {"learning_rate": 1e-4, "batch_size": 8, "epochs": 1},
+        "seeds": {"report": [1]},
+        "evaluate": {"targets": ["en", "fr"], "naming": "{lang}_pud"},
+        "similarity": {},
+    }
+    return build_study(table | more, "tiny.toml")
+
+
+def test_counts_are_of_what_is_used(folder):
+    """Sentences and words are counted within the limits, parallel sentences over all languages."""
+    check = check_data(study_of(folder))
+    assert [(f.code, f.split, f.n_sentences, f.n_words) for f in check.files] == [
+        ("en_ewt", "train", 3, 6),
+        ("en_ewt", "dev", 1, 2),
+        ("en_pud", "test", 3, 6),
+        ("fr_pud", "test", 3, 6),
+    ]
+    assert check.files[2].purposes == ("upos target", "similarity")
+    assert (check.n_parallel, check.faults) == (3, ())
+
+
+def test_every_fault_is_told(folder):
+    """A missing file and a broken one are both named, and nothing is said on alignment."""
+    (folder / "en_ewt-ud-dev.conllu").unlink()
+    (folder / "fr_pud-ud-test.conllu").write_text("1\ta\n\n", encoding="utf-8")
+    check = check_data(study_of(folder))
+    assert [bool(file.fault) for file in check.files] == [False, True, False, True]
+    assert "en_ewt-ud-dev.conllu" in check.faults[0]
+    assert "fr_pud-ud-test.conllu:1" in check.faults[1]
+    assert check.n_parallel is None
+    with pytest.raises(StudyError, match=r"tiny\.toml: its data cannot be used:\n  .*\n  "):
+        refuse_faults(study_of(folder))
+
+
+def test_parallel_files_that_do_not_match_are_a_fault(folder):
+    """A language that lacks a sentence is refused, and with `drop` costs that sentence."""
+    (folder / "fr_pud-ud-test.conllu").write_text(sentences("p1", "p3"), encoding="utf-8")
+    assert "fr" in check_data(study_of(folder)).misalignment
+    dropping = check_data(study_of(folder, similarity={"unmatched": "drop"}))
+    assert (dropping.n_parallel, dropping.faults) == (2, ())
+
+
+def test_nothing_is_aligned_when_nothing_is_compared(folder):
+    """Without similarity, files that do not match are no fault."""
+    (folder / "fr_pud-ud-test.conllu").write_text(sentences("x"), encoding="utf-8")
+    check = check_data(study_of(folder, similarity={"states": []}))
+    assert (check.n_parallel, check.faults) == (None, ())
+
+
+def test_sound_data_are_not_refused(folder):
+    """A study whose files are right goes on."""
+    assert refuse_faults(study_of(folder)) is None
