@@ -66,16 +66,15 @@ class Board:
     """State of a sweep as its watch hears it. Times are seconds of any one clock.
 
     Attributes:
-        workers: Jobs that run at a time.
         began: When the sweep began.
         already: Jobs that needed nothing, as their results were there.
     """
 
-    workers: int
     began: float
     already: int = 0
     _rows: dict[str, Row] = field(default_factory=dict)
     _running: dict[str, _Running] = field(default_factory=dict)
+    _at_once: int = 1
     _left: Counter[str] = field(default_factory=Counter)
     _measured: dict[str, _Measured] = field(default_factory=dict)
 
@@ -88,6 +87,7 @@ class Board:
     def started(self, job: Job, now: float) -> None:
         """A worker has taken up a job."""
         self._running[job.job_id] = _Running(job, now)
+        self._at_once = len(self._running)  # as it is, not as it was asked for
 
     def epoch(self, job: Job, point: CurvePoint) -> None:
         """A job has trained one epoch more."""
@@ -162,8 +162,8 @@ class Board:
             spent = min(now - running.since, mean)
             work -= spent
             rests.append(mean - spent)
-        # No less than the one that takes longest, however many workers there are.
-        return max([work / self.workers, *rests])
+        # No less than the one that takes longest, however many run at once.
+        return max([work / self._at_once, *rests])
 
     def _row(self, job: Job) -> Row:
         name = job.spec.ablation if job.spec.hyper.epochs else "pretrained"
@@ -189,7 +189,10 @@ def remaining(board: Board, now: float) -> str:
 
 
 def table(board: Board, now: float, max_rows: int = 40) -> Group:
-    """The live table, and below it how the sweep stands. With more rows than fit, those that are done go first."""
+    """The live table, and below it how the sweep stands.
+
+    With more than `max_rows`, those that are done give way.
+    """
     rows = board.rows
     hidden = 0
     if len(rows) > max_rows:

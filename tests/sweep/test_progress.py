@@ -40,9 +40,9 @@ def ended(made: Job, status: str = "done", kind: str | None = None, message: str
     )
 
 
-def board(*jobs: Job, workers: int = 1) -> Board:
+def board(*jobs: Job) -> Board:
     """A board that expects these jobs, begun at 0 s."""
-    made = Board(workers=workers, began=0.0)
+    made = Board(began=0.0)
     made.expect(jobs)
     return made
 
@@ -57,7 +57,7 @@ def drawn(made: Board, now: float = 0.0, **kwargs: int) -> str:
 def test_counts_by_ablation() -> None:
     """Each ablation's row counts its own jobs; the sum counts all."""
     a, b, c = job("a"), job("b", "reinit:1-2"), job("c", "reinit:1-2")
-    made = board(a, b, c, probe(), workers=2)
+    made = board(a, b, c, probe())
     made.started(a, 0)
     made.finished(a, ended(a), 10, retried=False)
     made.started(b, 10)
@@ -98,24 +98,27 @@ def test_no_time_left_before_anything_was_measured() -> None:
     assert made.left_s(105) == pytest.approx(100)
 
 
-def test_time_left_counts_work_over_workers() -> None:
-    """Five jobs of 100 s on two workers, one half done: 450 s of work, 225 s to wait."""
+def test_time_left_counts_work_over_what_runs_at_once() -> None:
+    """Five jobs of 100 s, two of them running for 50 s: 400 s of work, 200 s to wait."""
     jobs = [job(name) for name in "abcdef"]
-    made = board(*jobs, workers=2)
+    made = board(*jobs)
     made.started(jobs[0], 0)
     made.finished(jobs[0], ended(jobs[0]), 100, retried=False)
     made.started(jobs[1], 100)
-    assert made.left_s(150) == pytest.approx((5 * 100 - 50) / 2)
+    made.started(jobs[2], 100)
+    assert made.left_s(150) == pytest.approx((5 * 100 - 2 * 50) / 2)
 
 
 def test_time_left_is_not_less_than_the_longest_rest() -> None:
-    """One job left on four workers takes as long as one job, not a quarter."""
-    a, b = job("a"), job("b")
-    made = board(a, b, workers=4)
+    """Of two that ran together the later one alone decides: 90 s, not half of it."""
+    a, b, c = job("a"), job("b"), job("c")
+    made = board(a, b, c)
     made.started(a, 0)
     made.finished(a, ended(a), 100, retried=False)
     made.started(b, 100)
-    assert made.left_s(130) == pytest.approx(70)
+    made.started(c, 190)
+    made.finished(b, ended(b), 200, retried=False)
+    assert made.left_s(200) == pytest.approx(90)
 
 
 def test_a_failed_job_measures_nothing() -> None:

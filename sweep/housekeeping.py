@@ -1,0 +1,140 @@
+"""What a driver does beside running trials: shows what was committed, and keeps the store small.
+
+It runs in a thread of its own, as a slow disk or network must not hold up the trials. Whatever
+fails here costs a warning: the committed rows are the truth, and the next run or `sweep track`
+tidies up.
+"""
+
+import threading
+from collections.abc import Collection, Iterable
+from types import TracebackType
+from typing import Protocol, Self
+
+from rich.console import Console
+
+from analysis.rowfiles import TableError
+from analysis.tables import Tables
+from sweep.compact import compact
+from sweep.ledger import Ledger
+from sweep.lock import DriverLock, StoreLockedError
+from sweep.storage import StorageError, Store
+
+PERIOD_S = 15.0
+"""Seconds between two looks at what was committed."""
+
+MANY = 500
+"""Commits after which they are taken into tables."""
+
+
+class Shows(Protocol):
+    """A window on committed rows (`sweep.tracking.Tracker`)."""
+
+    def submit(self, rows: Tables) -> None:
+        """Take the rows of some trials; returns at once."""
+        ...
+
+    def close(self, timeout: float = 30.0) -> object:
+        """Write what waits."""
+        ...
+
+
+class Housekeeper:
+    """Looks after a store while trials run: `with Housekeeper(...):`, then `finish()`.
+
+    The ledger is its own until the block is left.
+
+    Args:
+        store: The store.
+        ledger: Its ledger.
+        lock: The driver's lock on it.
+        tracker: Where committed trials are shown; None for nowhere.
+        trial_ids: Trials of the study; others' commits are not shown.
+        console: Where warnings go.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        ledger: Ledger,
+        lock: DriverLock,
+        *,
+        tracker: Shows | None,
+        trial_ids: Collection[str],
+        console: Console,
+    ) -> None:
+        self._store = store
+        self._ledger = ledger
+        self._lock = lock
+        self._tracker = tracker
+        self._trial_ids = frozenset(trial_ids)
+        self._console = console
+        self._n_loose = 0
+        self._said: set[str] = set()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._work, name="housekeeping", daemon=True)
+        self.untracked = 0
+        """Trials that the tracker was given and did not write, once finished."""
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def finish(self) -> None:
+        """Show and compact what is left, and wait a little for the tracker."""
+        self._look()
+        self._compact()
+        if self._tracker is not None:
+            self.untracked = getattr(self._tracker.close(), "left", 0)
+
+    def _work(self) -> None:
+        # What earlier runs committed may have died before it was shown.
+        self._show(self._trial_ids)
+        while not self._stop.wait(PERIOD_S):
+            self._look()
+            if self._n_loose >= MANY:
+                self._compact()
+
+    def _look(self) -> None:
+        try:
+            new = self._ledger.refresh()
+        except (TableError, OSError) as error:
+            self._warn(f"the store could not be read just now: {error}")
+            return
+        self._n_loose += len(new)
+        self._show(trial_of(commit_id) for commit_id in new)
+
+    def _show(self, trial_ids: Iterable[str]) -> None:
+        ours = self._trial_ids.intersection(trial_ids)
+        if self._tracker is None or not ours:
+            return
+        try:
+            self._tracker.submit(self._ledger.tables(ours))
+        except Exception as error:  # noqa: BLE001 - a window must not end what it looks on
+            self._warn(f"MLflow is not up to date ({error}); `sweep track` completes it later")
+
+    def _compact(self) -> None:
+        try:
+            compact(self._store, check=self._lock.check)
+        except (StorageError, StoreLockedError, TableError, OSError) as error:
+            self._warn(f"results are committed, but not compacted: {error}")
+        else:
+            self._n_loose = 0
+
+    def _warn(self, text: str) -> None:
+        if text not in self._said:
+            self._said.add(text)
+            self._console.print(f"Warning: {text}", soft_wrap=True, markup=False)
+
+
+def trial_of(commit_id: str) -> str:
+    """Trial id of a commit: what stands before a further request and a failed attempt."""
+    return commit_id.partition(".")[0].partition("+")[0]

@@ -1,0 +1,51 @@
+"""From what is left of a study to the jobs that would complete it."""
+
+import os
+from pathlib import Path
+
+from sweep.grid import PlannedTrial
+from sweep.identity import request_hash
+from sweep.opened import Opened
+from trainables.spec import Job, Workspace
+
+CACHE_VARIABLE = "XLING_CACHE"
+"""Folder of tokenised data and worker logs; `~/.cache/xling-sweep` when unset."""
+
+
+def jobs_left(opened: Opened) -> list[Job]:
+    """The jobs that would complete a study, in the order to run them."""
+    jobs = []
+    for trial in opened.trials:
+        job = _job(opened, trial)
+        if job is not None:
+            jobs.append(job)
+    return jobs
+
+
+def cache_folder() -> str:
+    """Local folder of what can be made again."""
+    named = os.environ.get(CACHE_VARIABLE, "")
+    return str(Path(named or "~/.cache/xling-sweep").expanduser().absolute())
+
+
+def _job(opened: Opened, trial: PlannedTrial) -> Job | None:
+    request = opened.ledger.missing(trial.trial_id, trial.spec, trial.request)
+    if request is None:
+        return None
+    is_more = opened.ledger.has_trained(trial.trial_id)
+    resources = opened.study.resources
+    return Job(
+        job_id=f"{trial.trial_id}+{request_hash(request)}" if is_more else trial.trial_id,
+        trial_id=trial.trial_id,
+        study=opened.study.name,
+        spec=trial.spec,
+        request=request,
+        workspace=Workspace(
+            checkpoints=f"{opened.store.rstrip('/')}/checkpoints/{trial.trial_id}",
+            cache=cache_folder(),
+            threads=resources.cpus,
+            device="cuda" if resources.gpus else "cpu",
+            memory_fraction=resources.gpus if 0 < resources.gpus < 1 else 1.0,
+        ),
+        store=opened.store,
+    )

@@ -1,0 +1,264 @@
+"""Run what is left of a study: plan -> lock -> execute -> compact -> track, and say how it went."""
+
+import json
+import os
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from rich.console import Console
+
+from sweep.commit import commit_failure
+from sweep.executor import WORKER, Executor
+from sweep.housekeeping import Housekeeper
+from sweep.jobs import cache_folder, jobs_left
+from sweep.ledger import Ledger
+from sweep.lock import DriverLock
+from sweep.opened import Opened, open_study
+from sweep.progress import Board, shown
+from sweep.schedule import FixedSchedule
+from sweep.storage import StorageError, Store
+from sweep.study import Study
+from sweep.worker import Outcome
+from trainables.spec import Job
+
+if TYPE_CHECKING:
+    from sweep.tracking import Tracker
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSummary:
+    """What a run did.
+
+    Attributes:
+        study: Name of the study.
+        store: Root of its store.
+        total: Trials of the study.
+        already: Of these, complete before the run.
+        done: Completed by this run.
+        pruned: Stopped early by this run.
+        failed: Given up by this run: failure kind -> number of trials.
+        left: Neither: interrupted before they ended, or not begun.
+        failures: The last word on each failed job.
+        seconds: Duration of the run.
+        untracked: Trials that MLflow does not show yet; `sweep track` completes it.
+    """
+
+    study: str
+    store: str
+    total: int
+    already: int
+    done: int = 0
+    pruned: int = 0
+    failed: Mapping[str, int] = field(default_factory=dict)
+    left: int = 0
+    failures: Sequence[Outcome] = ()
+    seconds: float = 0.0
+    untracked: int = 0
+
+    @property
+    def is_complete(self) -> bool:
+        """Nothing of the study is left to do."""
+        return self.total == self.already + self.done + self.pruned
+
+
+class Interrupted(KeyboardInterrupt):
+    """A run was stopped by a signal; everything that was committed is safe.
+
+    Args:
+        summary: What it did until then.
+    """
+
+    def __init__(self, summary: RunSummary) -> None:
+        super().__init__()
+        self.summary = summary
+
+
+def run_study(
+    study: Study,
+    *,
+    store: str | None = None,
+    executor: Literal["local", "tune"] | Executor | None = None,
+    workers: int | None = None,
+    track: bool | None = None,
+    console: Console | None = None,
+    worker: str = WORKER,
+) -> RunSummary:
+    """Run what is left of a study.
+
+    A study that is complete runs nothing; running it again after any end goes on where it stands.
+
+    Args:
+        study: The study.
+        store: Store to use instead of the study's own.
+        executor: `local`, `tune` or one of your own; None takes the study's choice.
+        workers: Trials at a time; None for what the machine or the cluster holds.
+        track: Show trials in MLflow as they are committed; None takes the study's choice.
+        console: Where progress goes; None for stderr.
+        worker: The function that runs a job, as "module:object".
+
+    Returns:
+        What was done; failed trials are counted, not raised.
+
+    Raises:
+        StudyError: the study's files are missing or wrong. Nothing was run.
+        StoreLockedError: another driver works on the store. Nothing was run.
+        StorageError: the store cannot be written. Nothing was run.
+        TrackingError: the study's tracking URI cannot be used. Nothing was run.
+        Interrupted: after SIGINT or SIGTERM; rows of finished trials are committed.
+    """
+    began = time.monotonic()
+    console = console or Console(stderr=True)
+    opened = open_study(study, store)
+    home = Store(opened.store)
+    with DriverLock(home) as lock:
+        opened.ledger.refresh()  # what another driver has done before we had the lock
+        jobs = jobs_left(opened)
+        _keep_study(opened, home)
+        known = RunSummary(
+            study=study.name,
+            store=opened.store,
+            total=len(opened.trials),
+            already=len(opened.trials) - len(jobs),
+        )
+        if not jobs:
+            return known
+        crew = _crew(study, executor, workers, worker, len(jobs))
+        tracker = _tracker(opened, console) if _is_on(track, study) else None
+        schedule = FixedSchedule(jobs)
+        board = Board(began=began, already=known.already)
+        board.expect(jobs)
+        keeper = Housekeeper(
+            home, opened.ledger, lock, tracker=tracker, trial_ids=opened.trial_ids, console=console
+        )
+        started = datetime.now(UTC)
+        is_interrupted = False
+        try:
+            with keeper, shown(board, console) as watch:
+                crew.run(schedule, watch)
+        except KeyboardInterrupt:
+            is_interrupted = True
+        finally:
+            _commit_silent_failures(jobs, schedule.ended, opened.ledger, started)
+            keeper.finish()
+        seconds = time.monotonic() - began
+        summary = replace(
+            _counted(known, jobs, opened, schedule), seconds=seconds, untracked=keeper.untracked
+        )
+    if is_interrupted:
+        console.print(
+            f"Interrupted. {summary.done} trials were done in this run, {summary.left} are left; "
+            "run the same command again to go on.",
+            soft_wrap=True,
+        )
+        raise Interrupted(summary)
+    return summary
+
+
+def _crew(
+    study: Study,
+    executor: Literal["local", "tune"] | Executor | None,
+    workers: int | None,
+    worker: str,
+    n_jobs: int,
+) -> Executor:
+    """The executor that was asked for, no larger than there are jobs."""
+    kind = executor or study.executor
+    threads, gpus = study.resources.cpus, study.resources.gpus
+    if kind == "local":
+        from sweep.local import LocalExecutor
+
+        n = min(workers or default_workers(threads, gpus), n_jobs)
+        logs = str(Path(cache_folder(), "logs", study.name))
+        return LocalExecutor(n, threads=threads, worker=worker, logs=logs)
+    if kind == "tune":
+        from sweep.tune import TuneExecutor
+
+        # On a cluster its own size decides, and an autoscaler sees the demand.
+        ours = 200 if os.environ.get("RAY_ADDRESS") else default_workers(threads, gpus)
+        n = min(workers or ours, n_jobs)
+        return TuneExecutor(n, threads=threads, gpus=gpus, worker=worker)
+    return kind
+
+
+def default_workers(threads: int, gpus: float) -> int:
+    """How many trials this machine runs at a time.
+
+    Args:
+        threads: CPU threads of a trial.
+        gpus: GPU share of a trial; one GPU is filled.
+    """
+    by_cpu = max(1, len(os.sched_getaffinity(0)) // threads)
+    return min(by_cpu, max(1, int(1 / gpus))) if gpus else by_cpu
+
+
+def _is_on(track: bool | None, study: Study) -> bool:
+    return study.tracking.enabled if track is None else track
+
+
+def _keep_study(opened: Opened, home: Store) -> None:
+    """Store the study as it was understood, with every default, and the ids of its trials."""
+    folder = f"studies/{opened.study.name}"
+    text = opened.study.model_dump_json(indent=1)
+    home.publish(f"{folder}/study.json", text.encode())
+    home.publish(f"{folder}/trials.json", json.dumps(opened.trial_ids, indent=0).encode())
+
+
+def _commit_silent_failures(
+    jobs: Sequence[Job], ended: Mapping[str, Outcome], ledger: Ledger, started: datetime
+) -> None:
+    """Give failures a row that their workers could not commit, as they had died."""
+    failed = {i: outcome for i, outcome in ended.items() if outcome.status == "failed"}
+    if not failed:
+        return
+    ledger.refresh()
+    told = {
+        failure.job_id
+        for failure in ledger.failures()
+        if failure.finished is not None and failure.finished >= started
+    }
+    now = datetime.now(UTC)
+    for job in jobs:
+        outcome = failed.get(job.job_id)
+        if outcome is None or job.job_id in told or outcome.failure_kind == "storage":
+            continue
+        since = now - timedelta(seconds=outcome.seconds)
+        kind = outcome.failure_kind or "unknown"
+        try:
+            commit_failure(job, kind, outcome.message, started=since, finished=now)
+        except StorageError:
+            return  # the summary tells of the failure all the same
+
+
+def _counted(
+    known: RunSummary, jobs: Sequence[Job], opened: Opened, schedule: FixedSchedule
+) -> RunSummary:
+    """Count by what is committed, which also knows of jobs whose end nobody heard of."""
+    missing = {job.trial_id for job in jobs_left(opened)}
+    ended = schedule.ended.values()
+    pruned = sum(outcome.status == "pruned" for outcome in ended)
+    failures = [outcome for outcome in ended if outcome.status == "failed"]
+    done = sum(job.trial_id not in missing for job in jobs)
+    return replace(
+        known,
+        done=done,
+        pruned=pruned,
+        failed=dict(Counter(outcome.failure_kind or "unknown" for outcome in failures)),
+        left=len(jobs) - done - pruned - len(failures),
+        failures=failures,
+    )
+
+
+def _tracker(opened: Opened, console: Console) -> "Tracker":
+    from sweep.tracking import Tracker
+
+    return Tracker(
+        opened.store,
+        opened.study.name,
+        opened.study.tracking.uri,
+        warn=lambda text: console.print(text, soft_wrap=True, markup=False),
+    )

@@ -1,0 +1,216 @@
+"""A whole run: what is left is run, committed, compacted, counted, whatever happens on the way."""
+
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from rich.console import Console
+
+sys.path.insert(0, str(Path(__file__).parent))  # worker processes import the made-up jobs, too
+import run_samples as made
+
+from sweep.ledger import Ledger
+from sweep.local import LocalExecutor
+from sweep.lock import DriverLock, StoreLockedError
+from sweep.run import RunSummary, run_study
+from sweep.storage import Store
+from sweep.study import Study
+
+
+@pytest.fixture(autouse=True)
+def made_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Find made-up files instead of real ones, and keep caches in the test's own folder."""
+    monkeypatch.setattr("sweep.opened.resolve", made.resolve)
+    monkeypatch.setenv("XLING_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+
+
+def run(study: Study, workers: int = 1, **options) -> tuple[RunSummary, str]:
+    """Run a study; its summary and what it said."""
+    console = Console(file=io.StringIO(), width=200)
+    summary = run_study(study, workers=workers, console=console, worker=made.WORKER, **options)
+    return summary, console.file.getvalue()  # type: ignore[attr-defined] # it is a StringIO
+
+
+def test_runs_what_is_left_and_then_nothing(tmp_path: Path) -> None:
+    """The first run does all trials once, probe first; the second runs none."""
+    study = made.study_of(tmp_path, [1, 2])
+    summary, said = run(study)
+    assert (summary.total, summary.already, summary.done, summary.left) == (5, 0, 5, 0)
+    assert summary.is_complete
+    assert len(made.runs(tmp_path)) == len(set(made.runs(tmp_path))) == 5
+    assert "[5/5] done" in said
+    again, said = run(study)
+    assert (again.already, again.done) == (5, 0)
+    assert again.is_complete
+    assert len(made.runs(tmp_path)) == 5
+    assert said == ""
+
+
+def test_a_new_seed_runs_only_that_seed(tmp_path: Path) -> None:
+    """Adding a seed to a finished study runs its trials and no others."""
+    run(made.study_of(tmp_path, [1]))
+    before = made.runs(tmp_path)
+    summary, _ = run(made.study_of(tmp_path, [1, 2]))
+    assert (summary.already, summary.done) == (3, 2)
+    assert len(made.runs(tmp_path)) == len(before) + 2
+
+
+def test_a_new_target_asks_only_for_that_target(tmp_path: Path) -> None:
+    """A new language makes one job a trained trial, under an id of its own, for that language."""
+    run(made.study_of(tmp_path, [1]))
+    targets = {"targets": ["en", "fr", "de"], "naming": "{lang}_pud"}
+    summary, _ = run(made.study_of(tmp_path, [1], evaluate=targets))
+    assert (summary.already, summary.done) == (1, 2)
+    late = made.runs(tmp_path)[3:]
+    assert [len(job.partition("+")[2]) for job in late] == [16, 16]
+    scores = Ledger(str(tmp_path)).table("scores").filter(pa.compute.field("split") == "test")
+    assert sorted(scores.column("language").to_pylist()) == sorted(["en", "fr", "de"] * 2)
+
+
+def test_failures_are_counted_and_tried_again_next_time(tmp_path: Path) -> None:
+    """A failed trial leaves the others alone, is counted by kind, and is left to do."""
+    study = made.study_of(tmp_path, [7, 1])
+    summary, said = run(study)
+    assert summary.failed == {"user": 2}
+    assert (summary.done, summary.left) == (3, 0)
+    assert not summary.is_complete
+    assert {failure.message for failure in summary.failures} == {"no such thing"}
+    assert said.count("no such thing") == 2
+    again, _ = run(study)
+    assert (again.already, again.failed) == (3, {"user": 2})
+
+
+def test_everything_committed_is_compacted(tmp_path: Path) -> None:
+    """After a run no single commit lies about, and the tables hold them all."""
+    run(made.study_of(tmp_path, [1, 2]))
+    assert list((tmp_path / "commits").glob("*/*.parquet")) == []
+    assert Ledger(str(tmp_path)).table("trials").num_rows == 5
+
+
+def test_the_study_is_stored_as_understood(tmp_path: Path) -> None:
+    """The store keeps the study with every default, and the ids of its trials."""
+    run(made.study_of(tmp_path, [1]))
+    folder = tmp_path / "studies" / "made-up"
+    assert json.loads((folder / "study.json").read_text())["resources"]["cpus"] == 1
+    ids = json.loads((folder / "trials.json").read_text())
+    assert sorted(ids) == sorted(Ledger(str(tmp_path)).table("trials")["trial_id"].to_pylist())
+
+
+def test_a_second_driver_is_refused(tmp_path: Path) -> None:
+    """While a driver holds the store, another one stops before it runs anything."""
+    with DriverLock(Store(str(tmp_path))), pytest.raises(StoreLockedError):
+        run(made.study_of(tmp_path, [1]))
+    assert made.runs(tmp_path) == []
+
+
+def test_a_window_that_breaks_costs_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever tracking does, the study is done and said to be done."""
+
+    class Broken:
+        def __init__(self, *_: object, **__: object) -> None: ...
+
+        def submit(self, _: object) -> None:
+            raise RuntimeError("no window here")
+
+        def close(self, timeout: float = 30.0) -> None:
+            """Nothing to close."""
+
+    monkeypatch.setattr("sweep.tracking.Tracker", Broken)
+    summary, said = run(made.study_of(tmp_path, [1]), track=True)
+    assert summary.is_complete
+    assert "no window here" in said
+    assert "sweep track" in said
+
+
+def test_every_trial_of_the_study_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The window is given each committed trial, those of earlier runs included."""
+    shown: list[str] = []
+
+    class Window:
+        def __init__(self, *_: object, **__: object) -> None: ...
+
+        def submit(self, rows) -> None:
+            shown.extend(rows.trials["trial_id"].to_pylist())
+
+        def close(self, timeout: float = 30.0) -> None:
+            """Nothing to close."""
+
+    run(made.study_of(tmp_path, [1]))
+    monkeypatch.setattr("sweep.tracking.Tracker", Window)
+    run(made.study_of(tmp_path, [1, 2]), track=True)
+    assert set(shown) == set(Ledger(str(tmp_path)).table("trials")["trial_id"].to_pylist())
+
+
+@pytest.mark.slow
+def test_a_trial_that_kills_its_worker_gets_a_row(tmp_path: Path) -> None:
+    """A worker that is killed cannot commit why; the driver does it in its place."""
+    study = made.study_of(tmp_path, [8, 1])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sweep.run.FixedSchedule", _impatient())
+        summary, _ = run(study, executor=LocalExecutor(2, worker=made.WORKER))
+    assert summary.failed == {"preempted": 2}
+    assert summary.done == 3
+    failures = Ledger(str(tmp_path)).failures()
+    assert [failure.kind for failure in failures] == ["preempted", "preempted"]
+    assert all("SIGKILL" in failure.message for failure in failures)
+
+
+def _impatient() -> object:
+    from functools import partial
+
+    from sweep.schedule import FixedSchedule
+
+    return partial(FixedSchedule, max_lost=2)
+
+
+DRIVER = """
+import os, pathlib, sys
+import run_samples as made
+import sweep.opened
+from sweep.run import Interrupted, run_study
+sweep.opened.resolve = made.resolve
+if __name__ == "__main__":
+    store, workers = sys.argv[1:]
+    pathlib.Path(store, "driver").write_text(str(os.getpid()))
+    try:
+        run_study(made.study_of(store, [1, 9, 2, 3]), workers=int(workers), worker=made.WORKER)
+    except Interrupted as stop:
+        print(stop.summary.done, stop.summary.left)
+        sys.exit(130)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [1, 2])
+def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(tmp_path: Path, workers: int) -> None:
+    """After SIGINT the finished trials are committed and counted; the rest runs the next time."""
+    script = tmp_path / "driver.py"
+    script.write_text(DRIVER)
+    path = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+    stopped = subprocess.run(
+        [sys.executable, str(script), str(tmp_path), str(workers)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env=os.environ | {"PYTHONPATH": path},
+    )
+    assert stopped.returncode == 130, stopped.stderr
+    assert "run the same command again" in stopped.stderr
+    done, left = map(int, stopped.stdout.split())
+    assert done + left == 9
+    assert done >= 3
+    assert left >= 4
+    (tmp_path / "driver").unlink()
+    before = len(made.runs(tmp_path))
+    summary, _ = run(made.study_of(tmp_path, [1, 9, 2, 3]), workers=workers)
+    assert (summary.already, summary.done) == (done, left)
+    assert len(made.runs(tmp_path)) == before + left
