@@ -10,7 +10,6 @@ that a writer killed anywhere leaves a run that the next one completes.
 import json
 import logging
 import os
-import re
 import sqlite3
 import tempfile
 import warnings
@@ -23,18 +22,11 @@ from time import time_ns
 from typing import Any
 from urllib.parse import urlsplit
 
-from sweep.tracking_rows import (
-    DIGEST_TAG,
-    PASSING_TAGS,
-    TRIAL_TAG,
-    Point,
-    Rows,
-    Shown,
-    by_trial,
-    shown,
-    study_note,
-)
+from sweep.tracking_rows import Rows, by_trial
 from sweep.tracking_similarity import draw, heatmaps, parquet
+from sweep.tracking_trial import DIGEST_TAG, PASSING_TAGS, TRIAL_TAG, Point, Shown, shown
+from sweep.tracking_uri import TrackingError, local_folder, reason, tracking_uri, without_secret
+from sweep.tracking_view import VIEW_KEY, experiment_note, results_view, study_note
 from sweep.tracking_writer import Change, Tracked, Writer
 
 __all__ = ["Tracked", "Tracker", "TrackingError", "track", "tracking_uri"]
@@ -55,10 +47,6 @@ _ENVIRONMENT = {
 }
 
 
-class TrackingError(ValueError):
-    """The tracking URI cannot be used; says why and what to write instead."""
-
-
 class Tracker(Writer):
     """Shows a running study in MLflow.
 
@@ -69,8 +57,8 @@ class Tracker(Writer):
         store: Root of the result store; the default database lies in it.
         study: Name of the study.
         uri: Tracking URI of the study file; empty for `MLFLOW_TRACKING_URI` or the default.
-        warn: Is told, once, that MLflow does not answer.
-        settings: Pauses and limits of `Writer`.
+        warn: Is told, once, that MLflow does not answer; the module's logger by default.
+        pauses_s: First and longest pause between attempts.
 
     Raises:
         TrackingError: the URI names MLflow's file store.
@@ -82,24 +70,25 @@ class Tracker(Writer):
         study: str,
         uri: str = "",
         *,
-        warn: Callable[[str], None] = logging.getLogger(__name__).warning,
-        **settings: Any,  # noqa: ANN401 - passed on to Writer, which names them
+        warn: Callable[[str], None] | None = None,
+        pauses_s: tuple[float, float] = (1.0, 60.0),
     ) -> None:
         where = tracking_uri(store, uri)
 
         def explain(error: Exception) -> str:
-            return f"{_without_secret(where)}: {_reason(error, where)}"
+            return f"{without_secret(where)}: {reason(error, where)}"
 
         def opened() -> "_Study":
             return _Study.open(store, study, where)
 
-        super().__init__(study, opened, warn=warn, explain=explain, **settings)
+        warn = warn or logging.getLogger(__name__).warning
+        super().__init__(study, opened, warn=warn, explain=explain, pauses_s=pauses_s)
 
 
 def track(study: str, rows: Rows, *, store: str, uri: str = "") -> Tracked:
     """Make MLflow say what the tables say: create, complete and close runs; idempotent.
 
-    Runs of one trial that came twice are moved to MLflow's trash, the oldest stays. Runs that
+    Where a trial has two runs, one is moved to MLflow's trash. Runs that
     were left open by a writer that died, and of which the tables know nothing, are closed.
 
     Args:
@@ -124,41 +113,11 @@ def track(study: str, rows: Rows, *, store: str, uri: str = "") -> Tracked:
         window.finish()
     except _mlflow_errors() as error:
         raise TrackingError(
-            f"tracking.uri = {_without_secret(where)!r}: {_reason(error, where)}. "
+            f"tracking.uri = {without_secret(where)!r}: {reason(error, where)}. "
             f"{sum(counts.values())} of {rows.trials.num_rows} trials are there. "
             f"Is the server up? Then run `sweep track {study}` again."
         ) from error
     return Tracked(**counts)
-
-
-def tracking_uri(store: str, uri: str = "") -> str:
-    """Decide where MLflow's data lie: the study's word, else the variable, else the store.
-
-    Args:
-        store: Root of the result store, a path or a URI.
-        uri: `[tracking] uri` of the study; may be empty.
-
-    Returns:
-        A tracking URI; `sqlite:///<store>/mlflow.db` by default (in the current folder where
-        the store is remote).
-
-    Raises:
-        TrackingError: a folder is named, which means MLflow's file store; it is slow, and
-            MLflow itself gave it up.
-    """
-    name, value = "tracking.uri", uri
-    if not value and os.environ.get("MLFLOW_TRACKING_URI"):
-        name, value = "MLFLOW_TRACKING_URI", os.environ["MLFLOW_TRACKING_URI"]
-    if not value:
-        return f"sqlite:///{_local(store) / 'mlflow.db'}"
-    scheme = urlsplit(value).scheme
-    if scheme in ("", "file"):
-        raise TrackingError(
-            f"{name} = {_without_secret(value)!r}: a folder is MLflow's file store, which is not "
-            f"supported. Write sqlite:///{Path(urlsplit(value).path) / 'mlflow.db'}, the address "
-            f"of a server (http://127.0.0.1:5000), or leave it out for the store's own database."
-        )
-    return value
 
 
 @dataclass(slots=True)
@@ -197,8 +156,10 @@ class _Study:
         twice: list[str] = []
         parent = None
         for run in _runs(client, experiment):
-            if STUDY_TAG in run.data.tags:
-                parent = parent or run
+            if STUDY_TAG in run.data.tags and parent is None:
+                parent = run
+            elif STUDY_TAG in run.data.tags:
+                twice.append(run.info.run_id)
             elif (trial_id := run.data.tags.get(TRIAL_TAG, "")) in known:
                 twice.append(run.info.run_id)
             elif trial_id:
@@ -223,7 +184,12 @@ class _Study:
             self.ended = max(self.ended, trial.finished)
             return "unchanged"
         self.unsure.add(trial.trial_id)  # until the end: a lost answer may hide a made run
-        tags = {**trial.tags, DIGEST_TAG: trial.digest, "mlflow.loggedArtifacts": _listed(trial)}
+        tags = {
+            **trial.tags,
+            DIGEST_TAG: trial.digest,
+            "mlflow.parentRunId": self.parent.info.run_id,
+            "mlflow.loggedArtifacts": _listed(trial),
+        }
         run_id = self._begin(trial, known)
         self._log(run_id, trial, known, tags)
         self._attach(run_id, trial)
@@ -239,18 +205,26 @@ class _Study:
         """Close the study's run, with its counts and a table of its cells on its page."""
         from mlflow.entities import Metric, RunTag
 
-        note = study_note(self.study, ((run.tags, run.metrics) for run in self.known.values()))
         run_id = self.parent.info.run_id
-        is_new = self.parent.data.tags.get("mlflow.note.content") != note
-        ended = self.ended or self.parent.info.end_time or _now()
-        if is_new:
-            states = [run.tags.get("status") for run in self.known.values()]
+        runs = [(run.tags, run.metrics) for run in self.known.values()]
+        note = study_note(self.study, runs)
+        if self.parent.data.tags.get("mlflow.note.content") != note:
+            states = [tags.get("status") for tags, _ in runs]
             counts = {f"trials/{name}": states.count(name) for name in ("done", "pruned", "failed")}
             metrics = [Metric(key, value, _now(), 0) for key, value in counts.items()]
             self.client.log_batch(
                 run_id, metrics=metrics, tags=[RunTag("mlflow.note.content", note)]
             )
+        ended = self.ended or self.parent.info.end_time or _now()
         self.client.set_terminated(run_id, "FINISHED", end_time=ended)
+        tags = {
+            "mlflow.note.content": experiment_note(self.experiment, run_id, note),
+            f"mlflow.sharedViewState.{VIEW_KEY}": results_view(runs),
+        }
+        old = self.client.get_experiment(self.experiment).tags
+        for key, value in tags.items():
+            if old.get(key) != value:
+                self.client.set_experiment_tag(self.experiment, key, value)
 
     def tidy(self) -> None:
         """Move runs that came twice to the trash; close those that no table knows."""
@@ -284,9 +258,9 @@ class _Study:
                 if name in known.tags and name not in trial.tags:
                     self.client.delete_tag(known.run_id, name)
             return known.run_id
-        tags = {TRIAL_TAG: trial.trial_id, "mlflow.parentRunId": self.parent.info.run_id}
+        tags = {TRIAL_TAG: trial.trial_id, **_user()}
         run = self.client.create_run(
-            self.experiment, start_time=trial.started, tags=tags | _user(), run_name=trial.name
+            self.experiment, start_time=trial.started, tags=tags, run_name=trial.name
         )
         return str(run.info.run_id)
 
@@ -323,7 +297,7 @@ def _artifacts(trial: Shown) -> Iterator[tuple[str, bytes]]:
         yield "similarity/rows.parquet", parquet(trial.similarity)
         source = trial.params.get("source", "")
         for name, heatmap in heatmaps(trial.similarity, source, trial.name).items():
-            yield f"similarity/{name}", draw(heatmap)
+            yield f"similarity/{name}.png", draw(heatmap)
 
 
 def _listed(trial: Shown) -> str:
@@ -337,9 +311,7 @@ def _last(points: tuple[Point, ...]) -> dict[str, float]:
 
 def _remembered(run: Any) -> _Known:  # noqa: ANN401 - mlflow ships no types
     data = run.data
-    return _Known(
-        run.info.run_id, run.info.status, frozenset(data.params), data.tags, data.metrics
-    )
+    return _Known(run.info.run_id, run.info.status, frozenset(data.params), data.tags, data.metrics)
 
 
 def _runs(client: Any, experiment: str, where: str = "") -> Iterator[Any]:  # noqa: ANN401 - mlflow ships no types
@@ -383,18 +355,12 @@ def _experiment(client: Any, store: str, study: str, uri: str) -> str:  # noqa: 
         # A server keeps artifacts where it was told to; a bare database would take ./mlruns.
         location = None
         if urlsplit(uri).scheme not in ("http", "https"):
-            location = (_local(store) / "mlflow-artifacts").as_uri()
+            location = (local_folder(store) / "mlflow-artifacts").as_uri()
         kind = {"mlflow.experimentKind": "custom_model_development"}
         return str(client.create_experiment(study, artifact_location=location, tags=kind))
     if found.lifecycle_stage == "deleted":
         client.restore_experiment(found.experiment_id)
     return str(found.experiment_id)
-
-
-def _local(store: str) -> Path:
-    """The store's folder; the current one where the store is not on this machine."""
-    is_remote = urlsplit(store).scheme not in ("", "file")
-    return Path("." if is_remote else urlsplit(store).path).resolve()
 
 
 def _start_of(rows: Rows) -> int:
@@ -417,16 +383,3 @@ def _mlflow_errors() -> tuple[type[Exception], ...]:
     from mlflow.exceptions import MlflowException
 
     return (MlflowException, OSError, sqlite3.Error)
-
-
-def _without_secret(uri: str) -> str:
-    """The URI as it may be shown: without its password."""
-    return re.sub(r"//([^/@:]*):[^@/]*@", r"//\1:***@", uri)
-
-
-def _reason(error: Exception, uri: str) -> str:
-    """An error's last line of substance, without the password of `uri`."""
-    text = " ".join(str(error).split()) or type(error).__name__
-    password = urlsplit(uri).password
-    text = text.replace(password, "***") if password else text
-    return f"{text[:300]}..." if len(text) > 300 else text  # noqa: PLR2004 - one screen line or three

@@ -3,17 +3,19 @@
 import io
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from statistics import fmean
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+if TYPE_CHECKING:
+    from PIL import ImageDraw, ImageFont
+
 ByLayer = dict[int, float]
-MOST_NUMBERED_LINES = 40
-"""Taller heatmaps carry no numbers in their cells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,25 +64,26 @@ def pairs(similarity: pa.Table, source: str) -> dict[tuple[str, str], dict[str, 
     return result
 
 
-def wide(similarity: pa.Table) -> list[dict[str, Any]]:
-    """One line per measure, state and pair, one column per layer, four decimals."""
-    lines: dict[tuple[Any, ...], dict[str, Any]] = {}
-    names = ("measure", "state", "source", "target")
-    order = [(name, "ascending") for name in (*names, "layer", "commit_id")]
-    layers = sorted(set(similarity["layer"].to_pylist()))
-    for row in similarity.sort_by(order).to_pylist():
-        key = tuple(row[name] for name in names)
-        empty = dict.fromkeys((f"layer {layer}" for layer in layers), None)
-        line = lines.setdefault(key, {name: row[name] for name in names} | {"n": row["n"]} | empty)
-        value = row["value"]
-        line[f"layer {row['layer']}"] = round(value, 4) if math.isfinite(value) else None
-    return list(lines.values())
+def tables(similarity: pa.Table, source: str) -> dict[str, dict[str, Any]]:
+    """Lay out one table per measure and state, as MLflow's UI shows tables (pandas' `split`).
 
+    A line is a layer, a column a language (most similar first, four decimals), the mean in front:
+    MLflow's columns are wide, and the first ones must be those that say most.
 
-def table(lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Give lines the form in which MLflow's UI shows a table (pandas' `split`)."""
-    columns = list(lines[0]) if lines else []
-    return {"columns": columns, "data": [[line[name] for name in columns] for line in lines]}
+    Returns:
+        Name (`linear-cka.fine-tuned`) to columns and data.
+    """
+    result = {}
+    for (measure, state), languages in pairs(similarity, source).items():
+        order = _by_mean(languages)
+        data = []
+        for layer in _layers(languages):
+            values = [languages[name].get(layer) for name in order]
+            mean = fmean(value for value in values if value is not None)
+            cells = [None if value is None else round(value, 4) for value in (mean, *values)]
+            data.append([layer, *cells])
+        result[f"{measure}.{state}"] = {"columns": ["layer", "mean", *order], "data": data}
+    return result
 
 
 def parquet(similarity: pa.Table) -> bytes:
@@ -91,13 +94,12 @@ def parquet(similarity: pa.Table) -> bytes:
 
 
 def heatmaps(similarity: pa.Table, source: str, name: str) -> dict[str, Heatmap]:
-    """Prepare one picture per measure and state: file name -> what to draw."""
+    """Prepare one picture per measure and state: name -> what to draw."""
     n = min(similarity["n"].to_pylist(), default=0)
     result = {}
     for (measure, state), languages in pairs(similarity, source).items():
-        layers = tuple(sorted({layer for values in languages.values() for layer in values}))
-        order = sorted(languages, key=lambda line: (-fmean(languages[line].values()), line))
-        result[f"{measure}.{state}.png"] = Heatmap(
+        layers, order = _layers(languages), _by_mean(languages)
+        result[f"{measure}.{state}"] = Heatmap(
             title=f"{name}: {measure} to {source}, {state}" if source else f"{name}: {measure}",
             measure=measure,
             lines=tuple(order),
@@ -110,48 +112,103 @@ def heatmaps(similarity: pa.Table, source: str, name: str) -> dict[str, Heatmap]
     return result
 
 
+def _layers(languages: Mapping[str, ByLayer]) -> tuple[int, ...]:
+    return tuple(sorted({layer for values in languages.values() for layer in values}))
+
+
+def _by_mean(languages: Mapping[str, ByLayer]) -> list[str]:
+    return sorted(languages, key=lambda name: (-fmean(languages[name].values()), name))
+
+
+_CELL = (58, 38)
+_TOP, _BOTTOM, _SCALE, _PAD = 62, 58, 120, 16
+_INK, _UNDEFINED = "#1a1a1a", (217, 217, 217)
+
+
 def draw(heatmap: Heatmap) -> bytes:
     """Draw a layer-by-language heatmap as PNG.
 
-    Cividis reads the same with every kind of colour vision and in grey; the scale is 0 to 1 in
-    every picture, so that two trials can be laid side by side. No global figure state.
+    Cividis reads the same with every kind of colour vision and in grey; the scale is 0 to 1 (-1
+    to 1 where a value is negative) in every picture, so that two trials can be laid side by side.
+    Drawn with Pillow and matplotlib's colours and font: matplotlib's own canvas takes ten times
+    as long (180 ms of the driver's time a trial), most of it for the numbers.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.colors import Normalize
-    from matplotlib.figure import Figure
+    from PIL import Image, ImageDraw
 
-    n_lines, n_layers = len(heatmap.lines), len(heatmap.layers)
     low = 0.0 if min(_finite_values(heatmap), default=0.0) >= 0 else -1.0
-    has_numbers = n_lines <= MOST_NUMBERED_LINES
-    height = 1.5 + (0.34 if has_numbers else 0.17) * n_lines
-    figure = Figure(figsize=(2.2 + 0.52 * n_layers, height), dpi=110)
-    FigureCanvasAgg(figure)
-    figure.set_layout_engine("constrained")
-    axes = figure.add_subplot()
-    axes.set_facecolor("#d9d9d9")
-    image = axes.imshow(
-        heatmap.values, cmap="cividis", norm=Normalize(low, 1.0), aspect="auto"
-    )
-    axes.set_xticks(range(n_layers), [str(layer) for layer in heatmap.layers])
-    axes.set_yticks(range(n_lines), heatmap.lines)
-    axes.set_xlabel("layer (0 = embeddings)")
-    axes.set_title(f"{heatmap.title}\n{heatmap.n:,} sentence pairs", fontsize=10, loc="left")
-    axes.tick_params(length=0)
-    axes.spines[:].set_visible(False)
-    for y, line in enumerate(heatmap.values if has_numbers else ()):
-        for x, value in enumerate(line):
-            text = f"{value:.2f}" if math.isfinite(value) else "-"
-            is_dark = math.isfinite(value) and value < (low + 1) / 2
-            axes.text(
-                x, y, text, ha="center", va="center", fontsize=7.5,
-                color="white" if is_dark else "black",
-            )
-    bar = figure.colorbar(image, ax=axes, fraction=0.04, pad=0.02)
-    bar.set_label(heatmap.measure)
-    bar.outline.set_visible(False)
+    left = 2 * _PAD + int(max(_font(17).getlength(line) for line in heatmap.lines))
+    right = left + _CELL[0] * len(heatmap.layers)
+    bottom = _TOP + _CELL[1] * len(heatmap.lines)
+    title_width = int(_font(17).getlength(heatmap.title)) + 2 * _PAD
+    size = (max(right + _SCALE, title_width), bottom + _BOTTOM)
+    image = Image.new("RGB", size, "white")
+    pen = ImageDraw.Draw(image)
+    pen.text((_PAD, 10), heatmap.title, _INK, _font(17))
+    pen.text((_PAD, 34), f"{heatmap.n:,} sentence pairs", "#595959", _font(14))
+    for y, (name, values) in enumerate(zip(heatmap.lines, heatmap.values, strict=True)):
+        top = _TOP + y * _CELL[1]
+        pen.text((left - 10, top + _CELL[1] // 2), name, _INK, _font(17), anchor="rm")
+        for x, value in enumerate(values):
+            _cell(pen, (left + x * _CELL[0], top), value, low)
+    for x, layer in enumerate(heatmap.layers):
+        middle = left + x * _CELL[0] + _CELL[0] // 2
+        pen.text((middle, bottom + 16), str(layer), _INK, _font(17), anchor="mm")
+    middle = (left + right) // 2
+    pen.text((middle, bottom + 40), "layer (0 = embeddings)", _INK, _font(16), anchor="mm")
+    _draw_scale(pen, (right + 20, _TOP, right + 40, bottom), low)
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png")
+    image.save(buffer, "PNG")
     return buffer.getvalue()
+
+
+def _cell(pen: "ImageDraw.ImageDraw", corner: tuple[int, int], value: float, low: float) -> None:
+    x, y = corner
+    colour, text = _UNDEFINED, "-"
+    if math.isfinite(value):
+        colour, text = _colour(value, low), f"{value:.2f}"
+    pen.rectangle((x, y, x + _CELL[0] - 1, y + _CELL[1] - 1), colour)
+    middle = (x + _CELL[0] // 2, y + _CELL[1] // 2)
+    ink = "black" if _luminance(colour) > _READABLE else "white"
+    pen.text(middle, text, ink, _font(15), anchor="mm")
+
+
+def _draw_scale(pen: "ImageDraw.ImageDraw", box: tuple[int, int, int, int], low: float) -> None:
+    left, top, right, bottom = box
+    for y in range(top, bottom):
+        value = low + (1 - low) * (bottom - 1 - y) / max(bottom - 1 - top, 1)
+        pen.line((left, y, right, y), _colour(value, low))
+    for place, value in ((top, 1.0), ((top + bottom) / 2, (1 + low) / 2), (bottom, low)):
+        pen.text((right + 8, place), f"{value:g}", _INK, _font(15), anchor="lm")
+
+
+_READABLE = 0.18
+"""Relative luminance at which black and white ink have equal contrast (WCAG 2)."""
+
+
+def _luminance(colour: tuple[int, int, int]) -> float:
+    linear = [c / 3294.6 if c <= 10 else ((c / 255 + 0.055) / 1.055) ** 2.4 for c in colour]  # noqa: PLR2004 - sRGB
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@cache
+def _palette() -> list[tuple[int, int, int]]:
+    from matplotlib import colormaps
+
+    rgb = colormaps["cividis"](range(256), bytes=True)[:, :3]
+    return [(int(r), int(g), int(b)) for r, g, b in rgb]
+
+
+def _colour(value: float, low: float) -> tuple[int, int, int]:
+    share = (value - low) / (1 - low)
+    return _palette()[min(max(round(255 * share), 0), 255)]
+
+
+@cache
+def _font(size: int) -> "ImageFont.FreeTypeFont":
+    from matplotlib import get_data_path
+    from PIL import ImageFont
+
+    return ImageFont.truetype(f"{get_data_path()}/fonts/ttf/DejaVuSans.ttf", size)
 
 
 def _finite_values(heatmap: Heatmap) -> list[float]:

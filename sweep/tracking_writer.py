@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeVar
 
-from sweep.tracking_rows import Rows, Shown, by_trial, shown
+from sweep.tracking_rows import Rows, TrialRows, by_trial
+from sweep.tracking_trial import Shown, shown
 
 _log = logging.getLogger(__name__)
 
@@ -53,15 +54,14 @@ class Writer:
         *,
         warn: Callable[[str], None] = _log.warning,
         explain: Callable[[Exception], str] = str,
-        first_pause_s: float = 1.0,
-        longest_pause_s: float = 60.0,
+        pauses_s: tuple[float, float] = (1.0, 60.0),
         most_waiting: int = 5000,
     ) -> None:
         self._study = study
         self._open = open_window
         self._warn = warn
         self._explain = explain
-        self._pauses = (first_pause_s, longest_pause_s)
+        self._pauses = pauses_s
         self._most_waiting = most_waiting
         self._window: Window | None = None
         self._has_warned = False
@@ -107,7 +107,7 @@ class Writer:
                 continue
             for trial in trials:
                 if not self._abandoned.is_set():
-                    self._persist(lambda window, trial=trial: window.write(shown(trial, self._study)))
+                    self._persist(trial)
         if not self._abandoned.is_set() and self._window is not None:
             self._attempt(self._window.finish)
 
@@ -116,12 +116,12 @@ class Writer:
             self._changed.wait_for(lambda: self._waiting or self._closing.is_set())
             return self._waiting.popleft() if self._waiting else None
 
-    def _persist(self, write: Callable[[Window], Change]) -> None:
+    def _persist(self, trial: TrialRows) -> None:
         """Try until it is written, refused three times, or the writer closes on a dead window."""
         pause, longest = self._pauses
         refusals = 0
         while not self._abandoned.is_set():
-            change = self._attempt(lambda: write(self._opened()))
+            change = self._attempt(lambda: self._opened().write(shown(trial, self._study)))
             if change is not None:
                 self._counts[change] += 1
                 return
