@@ -30,11 +30,11 @@ def mean_cosine(x: Float[np.ndarray, "n d"], y: Float[np.ndarray, "n d"]) -> flo
 
 @dataclass(frozen=True, slots=True)
 class _Units:
-    """One side: rows of length 1, their mean, the Gram matrix of their deviations from it."""
+    """One side: rows of length 1, their mean, the products of the columns of their deviations."""
 
     rows: Float64[np.ndarray, "n d"]
     mean: Float64[np.ndarray, "d"]
-    gram: Float64[np.ndarray, "n n"] | None
+    scatter: Float64[np.ndarray, "d d"] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +42,9 @@ class Cosine:
     """The mean cosine of aligned rows.
 
     Over all pairings its mean is `m_x m_y` for the means of the unit rows, its variance
-    `<K, L> / (n^2 (n-1))` for the Gram matrices of their deviations (Hoeffding 1951, Theorem 2);
-    a sum of n terms, it is close to normal, and the 95 % quantile is the normal one.
+    `sum_ij (u_i v_j)^2 / (n^2 (n-1)) = <U'U, V'V> / (n^2 (n-1))` for their deviations `U`, `V`
+    (Hoeffding 1951, Ann. Math. Stat. 22:558, Theorem 2). A sum of n terms, it is close to normal;
+    the 95 % quantile is the normal one.
     """
 
     name: str = "cosine"
@@ -74,7 +75,7 @@ class Cosine:
         pairs: Sequence[tuple[int, int]],
         shuffles: Sequence[Int[np.ndarray, "n"]],
     ) -> list[Level]:
-        """See `base.Measure`; the null costs O(n^2 d) a side."""
+        """See `base.Measure`; the null costs O(n d^2) a side, O(d^2) a pair."""
         n = len(sides[0])
         levels = [Level(math.nan, n)] * len(pairs)
         for at, x, y in each_pair(pairs, lambda i: _units(sides[i], with_null=bool(shuffles))):
@@ -89,16 +90,18 @@ def _units(side: Float[np.ndarray, "n d"], *, with_null: bool) -> _Units | None:
         return None
     mean = rows.mean(axis=0)
     off = rows - mean
-    return _Units(rows, mean, off @ off.T if with_null else None)
+    return _Units(rows, mean, off.T @ off if with_null else None)
 
 
 def _level(x: _Units, y: _Units) -> Level:
     n = len(x.rows)
     value = float(np.einsum("nd,nd->", x.rows, y.rows)) / n
-    if x.gram is None or y.gram is None:
+    if x.scatter is None or y.scatter is None:
         return Level(value, n)
     mean = float((x.mean * y.mean).sum())
-    variance = float(np.einsum("ij,ij->", x.gram, y.gram)) / (n * n * (n - 1)) if n > 1 else 0.0
+    variance = (
+        float(np.einsum("ij,ij->", x.scatter, y.scatter)) / (n * n * (n - 1)) if n > 1 else 0.0
+    )
     return Level(value, n, mean, nulls.upper_95(nulls.Moments(mean, variance, 0.0)))
 
 
