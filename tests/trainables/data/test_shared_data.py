@@ -1,9 +1,12 @@
 import csv
+import io
 import os
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from trainables.data import bio, tsv
 from trainables.data.conllu import check_tree, read_conllu
 from trainables.data.parallel import align
 from trainables.data.sentence import DataError
@@ -29,6 +32,35 @@ def manifest():
 
 
 TREEBANKS = [row for row in manifest() if row["path"].endswith(".conllu")]
+TAGGED = {
+    "ner/wikiann/": bio.read_wikiann,
+    "ner/panx": bio.read_panx,
+    "ner/uner/": bio.read_uner,
+    "ner/masakhaner/": bio.read_masakhaner,
+    "udpos/": bio.read_udpos,
+}
+TABLES = {
+    "xnli/xtreme/": (tsv.read_xnli, tsv.XNLI),
+    "xnli/crlf/": (tsv.read_xnli, tsv.XNLI),
+    "xnli/kornli/": (tsv.read_kornli, tsv.KORNLI),
+    "xnli/americasnli/": (tsv.read_americasnli, tsv.AMERICASNLI),
+    "pawsx/xtreme/": (tsv.read_pawsx, tsv.PAWSX),
+    "pawsx/x-final/": (tsv.read_pawsx_final, tsv.PAWSX_FINAL),
+    "sib200/": (tsv.read_sib200, tsv.SIB200),
+    "masakhanews/": (tsv.read_masakhanews, tsv.MASAKHANEWS),
+}
+
+
+def reader_of(entry, readers):
+    """What reads a file of the manifest; None if no reader of these does."""
+    return next((r for start, r in readers.items() if entry["path"].startswith(start)), None)
+
+
+def test_every_file_has_a_reader():
+    """No counted file of the shared data is left without a reader."""
+    known = (*TAGGED, *TABLES, "langid/")
+    rest = [row["path"] for row in manifest() if not row["path"].startswith(known)]
+    assert [path for path in rest if not path.endswith(".conllu")] == []
 
 
 @pytest.mark.parametrize("entry", TREEBANKS, ids=lambda entry: entry["path"])
@@ -81,3 +113,69 @@ def test_galician_pud():
     assert len(kept) == 995
     assert kept.isdisjoint({"n01086031", "n01087005", "n01049033", "n01115013", "w01030092"})
     assert found["en"] == found["gl"]
+
+
+@pytest.mark.parametrize(
+    "entry", [e for e in manifest() if reader_of(e, TAGGED)], ids=lambda entry: entry["path"]
+)
+def test_tagged_counts(entry):
+    """Every file of tagged words is read with the sentences and words that the manifest counts."""
+    sentences = reader_of(entry, TAGGED)(str(SHARED / "data" / entry["path"]))
+    n_words = sum(len(sentence.words) for sentence in sentences)
+    assert (len(sentences), n_words) == (int(entry["sentences"]), int(entry["tokens"]))
+    n_tags = sum(len(sentence.tags) + len(sentence.upos) for sentence in sentences)
+    assert n_tags == (0 if "no labels" in entry["split"] else n_words)
+
+
+def test_both_layouts_of_wikiann_agree():
+    """The same split in both layouts gives the same words and tags."""
+    ours = bio.read_wikiann(str(SHARED / "data/ner/wikiann/en/dev"))
+    theirs = bio.read_panx(str(SHARED / "data/ner/panx/dev-en.tsv"))
+    bare = bio.read_panx(str(SHARED / "data/ner/panx-unlabelled/test-de.tsv"))
+    labelled = bio.read_wikiann(str(SHARED / "data/ner/wikiann/de/test"))
+    assert [(s.words, s.tags) for s in ours] == [(s.words, s.tags) for s in theirs]
+    assert [s.words for s in bare] == [s.words for s in labelled]
+
+
+@pytest.mark.parametrize(
+    "entry", [e for e in manifest() if reader_of(e, TABLES)], ids=lambda entry: entry["path"]
+)
+def test_tables(entry):
+    """Every table gives its count of examples, and writing them again gives the file's own lines.
+
+    MasakhaNEWS lines are compared up to their web address, which is not read.
+    """
+    path = SHARED / "data" / entry["path"]
+    reader, layout = reader_of(entry, TABLES)
+    examples = reader(str(path))
+    assert len(examples) == int(entry["sentences"])
+    lines = path.read_text(encoding="utf-8").split("\n")  # read_text makes CR LF a line feed
+    for example in examples:
+        fields = {
+            **dict.fromkeys(("id", "index_id"), example.example_id),
+            "language": example.language,
+            layout.pair: example.pair,
+            layout.label: example.label,
+            **dict(zip(layout.text, example.text.split("\n"), strict=True)),
+        }
+        cells = [fields[name] for name in layout.columns if fields.get(name)]
+        assert lines[example.line - 1].startswith(written(cells, is_quoted=layout.is_quoted))
+
+
+def written(cells, *, is_quoted):
+    """One line of a table."""
+    if not is_quoted:
+        return "\t".join(cells)
+    out = io.StringIO()
+    csv.writer(out, delimiter="\t", lineterminator="").writerow(cells)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_language_identification(split):
+    """Texts and labels pair off, evenly over twenty languages."""
+    folder = SHARED / "data/langid/sib200-wili-layout"
+    examples = tsv.read_wili(str(folder / f"x_{split}.txt"))
+    counts = Counter(example.label for example in examples)
+    assert len(examples) == {"train": 4000, "test": 2000}[split]
+    assert sorted(counts.values()) == [len(examples) // 20] * 20
