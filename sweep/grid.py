@@ -52,11 +52,16 @@ def planned(study: Study, resolved: Resolved) -> tuple[PlannedTrial, ...]:
     Raises:
         StudyError: an ablation is unknown, does not fit the encoder, or is named twice.
     """
-    specs = [*_probes(study, resolved), *_trials(study, resolved)]
-    return tuple(
-        PlannedTrial(trial_id=trial_id(spec), cell_id=cell_id(spec), spec=spec, request=request)
-        for spec, request in specs
-    )
+    cells: dict[tuple[str, str, str], str] = {}  # a hash a cell, not a hash a seed
+    trials = []
+    for spec, request in [*_probes(study, resolved), *_trials(study, resolved)]:
+        cell = spec.task, spec.source, spec.ablation
+        if cell not in cells:
+            cells[cell] = cell_id(spec)
+        trials.append(
+            PlannedTrial(trial_id=trial_id(spec), cell_id=cells[cell], spec=spec, request=request)
+        )
+    return tuple(trials)
 
 
 def ablations(study: Study, n_layers: int) -> tuple[str, ...]:
@@ -70,7 +75,8 @@ def ablations(study: Study, n_layers: int) -> tuple[str, ...]:
         try:
             name = canonical(text, n_layers)
         except (AblationError, LookupError) as error:
-            raise StudyError(wrong_value(study.file, "grid.ablation", text, str(error))) from None
+            what = str(error).removeprefix(f'ablation = "{text}": ')
+            raise StudyError(wrong_value(study.file, "grid.ablation", text, what)) from None
         if name in spelt:
             what = f"the same as '{spelt[name]}'. Name it once."
             raise StudyError(wrong_value(study.file, "grid.ablation", text, what))

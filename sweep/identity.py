@@ -35,6 +35,9 @@ NOT_IDENTITY: Mapping[type, frozenset[str]] = {
 PARTS: frozenset[type] = frozenset({EncoderRef, DataRef, HyperParameters, TrialOptions})
 """Values that a spec is made of."""
 
+CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+"""One text for one content: keys in order, no blanks, ASCII, no NaN."""
+
 CELL_APART = frozenset({"hyper", "seed"})
 """What differs between the trials of one cell."""
 
@@ -124,7 +127,5 @@ def _labelled(refs: tuple[DataRef, ...]) -> list[list[Any]]:
 
 
 def _digest(kind: bytes, content: Mapping[str, Any]) -> str:
-    text = json.dumps(
-        content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False
-    )
+    text = CANONICAL.encode(content)
     return blake2b(text.encode(), digest_size=8, person=b"xling-" + kind).hexdigest()

@@ -196,8 +196,8 @@ def test_ablations_are_spelt_in_one_way():
     ("names", "message"),
     [
         (["reinit:1-2", "reinit:1,2"], "the same as 'reinit:1-2'. Name it once."),
-        (["reinit:1-14"], 'grid.ablation = "reinit:1-14": '),
-        (["reinits:1"], 'grid.ablation = "reinits:1": '),
+        (["reinit:1-14"], 'grid.ablation = "reinit:1-14": this encoder has layers 1-12.'),
+        (["reinits:1"], "Did you mean 'reinit'?"),
         ([""], 'grid.ablation = "": '),
     ],
 )
