@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeVar
+from typing import Literal, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -48,6 +48,7 @@ class Compared:
     null_95: float
 
 
+@runtime_checkable
 class Measure(Protocol):
     """How alike two sets of vectors of the same sentences are."""
 

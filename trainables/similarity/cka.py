@@ -22,7 +22,7 @@ _CANCELLED = 1e-13
 _FEWEST_DEBIASED = 4
 
 
-def linear_cka(x: Float[np.ndarray, "n d"], y: Float[np.ndarray, "n e"]) -> float:
+def linear_cka(x: Float[np.ndarray, "n d"], y: Float[np.ndarray, "_n e"]) -> float:
     """Compare two representations of the same `n` sentences.
 
     With centred columns, `|y'x|^2 / (|x'x| |y'y|)` in the Frobenius norm: Eq. 4 of Kornblith et al.
@@ -44,7 +44,7 @@ def linear_cka(x: Float[np.ndarray, "n d"], y: Float[np.ndarray, "n e"]) -> floa
     return float(np.sum((y.T @ x) ** 2) / (np.linalg.norm(x.T @ x) * np.linalg.norm(y.T @ y)))
 
 
-def debiased_cka(x: Float[np.ndarray, "n d"], y: Float[np.ndarray, "n e"]) -> float:
+def debiased_cka(x: Float[np.ndarray, "n d"], y: Float[np.ndarray, "_n e"]) -> float:
     """Compare as `linear_cka`, with the unbiased estimator of HSIC in all three places.
 
     `hsic(K, L) = (tr KL + 1'K1 1'L1 / ((n-1)(n-2)) - 2 1'KL1 / (n-2)) / (n (n-3))` where the
@@ -74,7 +74,7 @@ def debiased_cka(x: Float[np.ndarray, "n d"], y: Float[np.ndarray, "n e"]) -> fl
     return hsic(k, m) / math.sqrt(selves[0] * selves[1])
 
 
-def rbf_cka(x: Float[np.ndarray, "n d"], y: Float[np.ndarray, "n e"]) -> float:
+def rbf_cka(x: Float[np.ndarray, "n d"], y: Float[np.ndarray, "_n e"]) -> float:
     """Compare as `linear_cka`, with Gaussian kernels in place of linear ones.
 
     `tr(KHLH) / sqrt(tr(KHKH) tr(LHLH))`, `H = I - 1/n`, with `rbf_kernel` on each side.
@@ -90,7 +90,7 @@ def rbf_cka(x: Float[np.ndarray, "n d"], y: Float[np.ndarray, "n e"]) -> float:
     return float((k * m).sum() / (np.linalg.norm(k) * np.linalg.norm(m)))
 
 
-def uncentred_cka(x: Float[np.ndarray, "n d"], y: Float[np.ndarray, "n e"]) -> float:
+def uncentred_cka(x: Float[np.ndarray, "n d"], y: Float[np.ndarray, "_n e"]) -> float:
     """Compare by `|x'y|^2 / (|x'x| |y'y|)` on columns as they are.
 
     The formula as "First Align, then Predict" prints it. A mean that all rows share raises it, so
@@ -267,14 +267,14 @@ def _varies(x: Float64[np.ndarray, "n d"], mean: Float64[np.ndarray, "d"]) -> bo
     return float((x**2).sum()) > _ROUNDING * len(x) * float((mean**2).sum())
 
 
-def _check_rows(x: Float[np.ndarray, "n d"], y: Float[np.ndarray, "m e"]) -> None:
+def _check_rows(x: Float[np.ndarray, "n d"], y: Float[np.ndarray, "_n e"]) -> None:
     if len(x) != len(y):
         raise ValueError(f"{len(x)} and {len(y)} rows: give the same sentences on both sides.")
 
 
 def _centred_pair(
-    x: Float[np.ndarray, "n d"], y: Float[np.ndarray, "m e"]
-) -> tuple[Float64[np.ndarray, "n d"], Float64[np.ndarray, "m e"]]:
+    x: Float[np.ndarray, "n d"], y: Float[np.ndarray, "_n e"]
+) -> tuple[Float64[np.ndarray, "n d"], Float64[np.ndarray, "_n e"]]:
     _check_rows(x, y)
     (x, x_mean), (y, y_mean) = _centre(x), _centre(y)
     if not (_varies(x, x_mean) and _varies(y, y_mean)):

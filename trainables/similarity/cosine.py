@@ -11,7 +11,7 @@ from trainables.similarity import nulls
 from trainables.similarity.base import Level, Pooling, each_pair
 
 
-def mean_cosine(x: Float[np.ndarray, "n d"], y: Float[np.ndarray, "n d"]) -> float:
+def mean_cosine(x: Float[np.ndarray, "n d"], y: Float[np.ndarray, "_n _d"]) -> float:
     """Average `x_i y_i / (|x_i| |y_i|)` over aligned rows.
 
     Returns:

@@ -7,7 +7,7 @@ all but one row (PROTOCOLS section 2). Values of the papers compare with this on
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -21,6 +21,7 @@ _FEWEST = 8
 """Slices of a single row have no distances."""
 
 
+@runtime_checkable
 class Tokenizer(Protocol):
     """What is asked of a Hugging Face tokenizer here."""
 
@@ -76,7 +77,7 @@ def slices(n: int) -> list[slice]:
     return [slice(i, i + batch) for i in range(n // batch)]
 
 
-def rbf_published(x: Float[np.ndarray, "n d"], y: Float[np.ndarray, "n e"]) -> float:
+def rbf_published(x: Float[np.ndarray, "n d"], y: Float[np.ndarray, "_n e"]) -> float:
     """Mean over `slices` of the biased, centred CKA with Gaussian kernels.
 
     Per slice `tr(KHLH) / sqrt(tr(KHKH) tr(LHLH))`; `K = exp(-D / (2 s^2))` in float32, `s^2` the

@@ -1,13 +1,13 @@
 """The published procedure, against its steps written out here."""
 
 import math
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
+from trainables.encoders.base import Encoder, EncoderOutput, LayerStates
 from trainables.similarity.base import compare
 from trainables.similarity.published import (
     published_pieces,
@@ -110,11 +110,11 @@ class Letters:
         return [1, *(ids.get(c, ord(c) - 87) for c in text if c != " "), 2]
 
 
-class Ramp(nn.Module):
+class Ramp(Encoder):
     """State l of piece p at position t is (p + l, t)."""
 
     def __init__(self):
-        super().__init__()
+        nn.Module.__init__(self)
         self.weight = nn.Parameter(torch.ones(()))
 
     def forward(self, input_ids, attention_mask, *, with_states=False):
@@ -123,8 +123,8 @@ class Ramp(nn.Module):
         assert not self.training
         assert attention_mask.all()
         at = torch.arange(input_ids.shape[1])[None].expand_as(input_ids)
-        states = [torch.stack([input_ids + layer, at], dim=-1).float() for layer in (0, 1)]
-        return SimpleNamespace(last=states[-1], states=states)
+        states = tuple(torch.stack([input_ids + layer, at], dim=-1).float() for layer in (0, 1))
+        return EncoderOutput(states[-1], LayerStates(states))
 
 
 def test_special_pieces_come_twice_and_long_texts_get_three_more():
