@@ -1,10 +1,14 @@
 """Reads every file of a study before anything is spent on it: counts, faults, alignment."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
 
 from sweep.complaints import StudyError
-from sweep.resolve import data_root, wanted_files
+from sweep.identity import PROTOCOL_VERSION
+from sweep.resolve import data_root, resolve_files, wanted_files
 from sweep.study import Study
 from trainables.data.parallel import align
 from trainables.data.sentence import DataError, Sentence
@@ -83,16 +87,36 @@ def check_data(study: Study) -> DataCheck:
     return _aligned(study, DataCheck(files=tuple(checks)), parallel)
 
 
-def refuse_faults(study: Study) -> None:
+def refuse_faults(study: Study, cache: Path) -> None:
     """Stop before anything is spent if a file of the study is wrong.
+
+    Files that passed are remembered by their content, so that the next run need not read them.
+
+    Args:
+        study: The study.
+        cache: Local folder of what can be made again.
 
     Raises:
         StudyError: names every file that is wrong, and why.
     """
+    passed = cache / "checked" / _fingerprint(study)
+    if passed.exists():
+        return
     faults = check_data(study).faults
     if faults:
         listed = "".join(f"\n  {fault}" for fault in faults)
         raise StudyError(f"{study.file}: its data cannot be used:{listed}")
+    passed.parent.mkdir(parents=True, exist_ok=True)
+    passed.touch()
+
+
+def _fingerprint(study: Study) -> str:
+    """A name for what was read: contents of all files, and how they were to fit together."""
+    files = resolve_files(study)
+    refs = sorted((ref.code, ref.split, ref.layout, ref.key) for ref in files.values())
+    wanted = study.similarity
+    fit = None if wanted is None else (study.parallel_languages(), wanted.unmatched)
+    return sha256(json.dumps([PROTOCOL_VERSION, refs, fit]).encode()).hexdigest()
 
 
 def read(ref: DataRef) -> Sequence[Sentence]:

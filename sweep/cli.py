@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from enum import Enum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -86,10 +87,14 @@ def run(
 ) -> int:
     """Run what is left of a study; run it again after any end to go on."""
     from sweep import screen
+    from sweep.check import refuse_faults
+    from sweep.jobs import cache_folder
     from sweep.run import run_study
 
+    loaded = _load(study, overrides)
+    refuse_faults(loaded, Path(cache_folder()))
     summary = run_study(
-        _load(study, overrides),
+        loaded,
         store=storage,
         executor=executor.value if executor else None,
         workers=workers,

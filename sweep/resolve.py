@@ -45,7 +45,7 @@ def resolve(study: Study) -> Resolved:
         StudyError: files are missing (all of them are listed), no folder is named, or the encoder
             cannot be found or is of an unknown kind.
     """
-    files = _find(study, data_root(study))
+    files = resolve_files(study)
     try:
         encoder = encoder_ref(study.encoder.model, study.encoder.revision)
     except EncoderError as error:
@@ -96,7 +96,13 @@ def wanted_files(study: Study) -> dict[File, list[str]]:
     return wanted
 
 
-def _find(study: Study, root: Path) -> dict[File, DataRef]:
+def resolve_files(study: Study) -> dict[File, DataRef]:
+    """Find and pin all files that a study needs.
+
+    Raises:
+        StudyError: files are missing (all of them are listed), or no folder is named.
+    """
+    root = data_root(study)
     found, missing = {}, []
     for file, purposes in wanted_files(study).items():
         code, split, limit = file

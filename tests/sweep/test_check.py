@@ -63,8 +63,8 @@ def test_every_fault_is_told(folder):
     assert "en_ewt-ud-dev.conllu" in check.faults[0]
     assert "fr_pud-ud-test.conllu:1" in check.faults[1]
     assert check.n_parallel is None
-    with pytest.raises(StudyError, match=r"tiny\.toml: its data cannot be used:\n  .*\n  "):
-        refuse_faults(study_of(folder))
+    with pytest.raises(StudyError, match=r"tiny\.toml: 1 of 4 files cannot be used:\n  "):
+        refuse_faults(study_of(folder), folder / "cache")
 
 
 def test_parallel_files_that_do_not_match_are_a_fault(folder):
@@ -82,6 +82,22 @@ def test_nothing_is_aligned_when_nothing_is_compared(folder):
     assert (check.n_parallel, check.faults) == (None, ())
 
 
-def test_sound_data_are_not_refused(folder):
-    """A study whose files are right goes on."""
-    assert refuse_faults(study_of(folder)) is None
+def test_sound_data_are_read_once(folder, monkeypatch):
+    """Files that passed are not read again until one of them changes."""
+    cache, study = folder / "cache", study_of(folder)
+    reads = []
+    monkeypatch.setattr("sweep.check.check_data", lambda s: reads.append(s) or check_data(s))
+    refuse_faults(study, cache)
+    refuse_faults(study, cache)
+    assert len(reads) == 1
+    (folder / "en_ewt-ud-dev.conllu").write_text(sentences("d1", "d2"), encoding="utf-8")
+    refuse_faults(study, cache)
+    assert len(reads) == 2
+
+
+def test_data_that_failed_are_read_again(folder):
+    """A fault is told every time, not only the first."""
+    (folder / "fr_pud-ud-test.conllu").write_text(sentences("x"), encoding="utf-8")
+    for _ in range(2):
+        with pytest.raises(StudyError, match="cannot be used"):
+            refuse_faults(study_of(folder), folder / "cache")

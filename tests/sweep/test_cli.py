@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from sweep import cli
+from sweep.run import RunSummary
 
 STUDY = """
 name = "tiny"
@@ -45,7 +46,7 @@ def study(tmp_path, monkeypatch):
     for name in FILES:
         path = tmp_path / "data" / f"{name}.conllu"
         path.parent.mkdir(exist_ok=True)
-        path.write_text(SENTENCE.format(code=name), encoding="utf-8")
+        path.write_text(SENTENCE.format(code=name[3:]), encoding="utf-8")
     encoder = tmp_path / "encoder"
     encoder.mkdir()
     config = {
@@ -176,6 +177,66 @@ def test_a_bug_keeps_its_traceback(study, monkeypatch):
     monkeypatch.setattr(cli, "load_study", broken)
     with pytest.raises(ZeroDivisionError):
         run("plan", study)
+
+
+@pytest.fixture
+def made_up_run(monkeypatch, tmp_path):
+    """Instead of running anything, a summary that the test fills; what was asked for."""
+    asked = {}
+
+    def run_study(study, **settings):
+        asked.update(settings, study=study)
+        counts = {"study": "tiny", "store": "/s", "total": 5, "already": 1, "seconds": 7.0}
+        return RunSummary(**counts | asked["summary"])
+
+    monkeypatch.setattr("sweep.run.run_study", run_study)
+    monkeypatch.setenv("XLING_CACHE", str(tmp_path / "cache"))
+    return asked
+
+
+@pytest.mark.parametrize(
+    ("summary", "ends"),
+    [
+        ({"done": 4}, (0, "tiny: 5 of 5 trials done (4 in this run, 7 s).")),
+        ({"done": 3, "failed": {"user": 1}, "left": 0}, (1, "Failed: 1 user. Why: sweep status")),
+        ({"done": 1, "left": 3}, (1, "Left: 3 trials. The same command goes on.")),
+        ({"done": 4, "untracked": 2}, (0, "Not in MLflow yet: 2 trials.")),
+    ],
+)
+def test_run_exits_0_only_when_nothing_is_left(study, capsys, made_up_run, summary, ends):
+    """`run` says what it did, and its exit code whether the study is complete."""
+    made_up_run["summary"] = summary
+    code, said = ends
+    assert run("run", study) == code
+    assert said in capsys.readouterr().out
+
+
+def test_run_passes_its_options_on(study, made_up_run):
+    """Executor, workers, storage and tracking of the command line reach the run."""
+    made_up_run["summary"] = {"done": 4}
+    options = ("--executor", "local", "--workers", 3, "--storage", "s", "--no-track")
+    assert run("run", study, *options, "--set", "hyper.epochs=9") == 0
+    settings = {name: made_up_run[name] for name in ("store", "executor", "workers", "track")}
+    assert settings == {"store": "s", "executor": "local", "workers": 3, "track": False}
+    assert made_up_run["study"].hyper.epochs == 9
+
+
+def test_run_refuses_broken_data_before_it_starts(study, capsys, made_up_run, tmp_path):
+    """A file that cannot be read stops the sweep before anything is spent."""
+    (tmp_path / "data" / f"{FILES[3]}.conllu").write_text("1\ta\n\n", encoding="utf-8")
+    assert run("run", study) == 2
+    assert f"{FILES[3]}.conllu:1" in capsys.readouterr().err
+    assert made_up_run == {}
+
+
+def test_data_check_shows_every_file(study, capsys, tmp_path):
+    """`data check` counts what it reads, and exits 2 with the reason for what it cannot."""
+    assert run("data", "check", study, "--set", "evaluate.targets=['en']") == 0
+    assert "en_ewt\ttrain\t1\t2\tupos source en" in capsys.readouterr().out
+    other = SENTENCE.format(code="other")
+    (tmp_path / "data" / f"{FILES[3]}.conllu").write_text(other, encoding="utf-8")
+    assert run("data", "check", study) == 2
+    assert "do not match" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("module", "name"), cli.OURS)
