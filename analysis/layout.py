@@ -27,6 +27,7 @@ COMMIT_NAME = re.compile(r"commits/[^/]{2}/([\w+-]+(?:\.[\w-]+)?)\.parquet")
 """Path of a commit below the store; the group is its id."""
 
 _THREADS = 8  # reads wait on a disk or a network, so more threads than cores pay
+_TRIES = 20
 _BATCH = 200  # commits held undigested at a time
 
 log = logging.getLogger(__name__)
@@ -76,24 +77,47 @@ class Folder:
 
         Raises:
             FileNotFoundError: it is not there.
+            TableError: the storage refused it.
         """
-        with self.fs.open_input_file(self.full(path)) as source:
-            return bytes(source.read())
+        try:
+            with self.fs.open_input_file(self.full(path)) as source:
+                return bytes(source.read())
+        except FileNotFoundError:
+            raise
+        except (OSError, pa.ArrowException) as error:
+            raise self._refused(path, error) from error
 
     def exists(self, path: str) -> bool:
         """Whether a file or folder of that name is there."""
         return bool(self.fs.get_file_info(self.full(path)).type != pafs.FileType.NotFound)
 
     def files(self, path: str = "") -> list[File]:
-        """All files below a subfolder, sorted by path; none when it does not exist."""
+        """All files below a subfolder, sorted by path; none when it does not exist.
+
+        Raises:
+            TableError: the storage refused to list them.
+        """
         selector = pafs.FileSelector(self.full(path), recursive=True, allow_not_found=True)
-        return sorted(
-            (
-                File(info.path[len(self.root) + 1 :], info.size, info.mtime)
-                for info in self.fs.get_file_info(selector)
-                if info.type == pafs.FileType.File
-            ),
-            key=lambda file: file.path,
+        for tries_left in reversed(range(_TRIES)):
+            try:
+                found = self.fs.get_file_info(selector)
+                break
+            except FileNotFoundError as error:  # a folder came or went while pyarrow walked
+                if not tries_left:
+                    raise self._refused(path, error) from error
+            except (OSError, pa.ArrowException) as error:
+                raise self._refused(path, error) from error
+        files = (
+            File(info.path[len(self.root) + 1 :], info.size, info.mtime)
+            for info in found
+            if info.type == pafs.FileType.File
+        )
+        return sorted(files, key=lambda file: file.path)
+
+    def _refused(self, path: str, error: Exception) -> TableError:
+        return TableError(
+            f"cannot read {self.full(path)}: {str(error).strip()}. "
+            "Check the storage and your access to it."
         )
 
 
@@ -218,8 +242,9 @@ def read_commits(folder: Folder, commits: Mapping[str, File]) -> Loose:
 
     def read(item: tuple[str, File]) -> pa.Table | None:
         commit_id, file = item
+        data = folder.read(file.path)  # a storage that is away is no torn file: let it stop us
         try:
-            return decode_commit(folder.read(file.path), commit_id, file.path)
+            return decode_commit(data, commit_id, file.path)
         except TableError as error:
             log.warning("%s. The job counts as not done.", error)
             return None

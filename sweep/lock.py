@@ -24,6 +24,7 @@ from typing import Self
 
 from filelock import FileLock, Timeout
 
+from analysis.rowfiles import TableError
 from sweep.storage import StorageError, Store
 
 NAME = "driver.lock"
@@ -198,6 +199,8 @@ class DriverLock:
             text = self._store.read(NAME)
         except FileNotFoundError:
             return None
+        except TableError as error:
+            raise StorageError(str(error)) from error
         try:
             return Holder(**json.loads(text))
         except (ValueError, TypeError) as error:
