@@ -18,6 +18,7 @@ PUD = "ar zh cs en fr de is id it ja ko pl pt ru es sv tr"
 
 pytestmark = [
     pytest.mark.data,
+    pytest.mark.slow,  # reads 3 million words: half a minute
     pytest.mark.skipif(not MANIFEST.exists(), reason="the shared data folder is not here"),
 ]
 
@@ -64,18 +65,15 @@ def test_every_file_has_a_reader():
 
 
 @pytest.mark.parametrize("entry", TREEBANKS, ids=lambda entry: entry["path"])
-def test_counts(entry):
-    """Every CoNLL-U file is read with the sentences and words that the manifest counts."""
+def test_treebanks(entry):
+    """Every CoNLL-U file has the manifest's sentences and words, all annotated, and holds trees.
+
+    Only the original tweets are allowed several roots.
+    """
     sentences = read_conllu(str(SHARED / "data" / entry["path"]))
     n_words = sum(len(sentence.words) for sentence in sentences)
     assert (len(sentences), n_words) == (int(entry["sentences"]), int(entry["tokens"]))
     assert all(len(s.words) == len(s.upos) == len(s.heads) == len(s.deprels) for s in sentences)
-
-
-@pytest.mark.parametrize("entry", TREEBANKS, ids=lambda entry: entry["path"])
-def test_trees(entry):
-    """Every sentence of a UD release is one tree; only the original tweets have several roots."""
-    sentences = read_conllu(str(SHARED / "data" / entry["path"]))
     faults = [fault for fault in map(check_tree, sentences) if fault]
     if entry["path"].startswith("tweebank/en-"):
         assert faults
