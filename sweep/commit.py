@@ -121,7 +121,7 @@ def _circumstances() -> Row:
 def code_version() -> str:
     """Commit of the code that runs, `+` after it when files were changed; else our version."""
     here = Path(__file__).resolve().parent
-    git = ["git", "-C", str(here)]
+    git = ["git", "--no-optional-locks", "-C", str(here)]
     try:
         # Only if this very file is tracked: the code may be installed below another checkout.
         _ask([*git, "ls-files", "--error-unmatch", __file__])
