@@ -7,6 +7,7 @@ into a folder that is thrown away (a torn state file makes `Tuner.restore` start
 
 import logging
 import os
+import shutil
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
@@ -124,7 +125,7 @@ class TuneExecutor:
                 storage_path=folder,
                 verbose=0,
                 stop=_StopWhen(stop),
-                callbacks=[_Started(feed)],
+                callbacks=[_Ear(feed)],
                 checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),
                 failure_config=tune.FailureConfig(max_failures=0),  # the schedule retries
             ),
@@ -160,10 +161,13 @@ def connected(executor: TuneExecutor) -> Iterator[None]:
                 object_store_memory=100 * 2**20,  # it carries jobs and outcomes only
                 **common,
             )
+        session = Path(ray_worker.global_worker.node.get_session_dir_path())
         try:
             yield
         finally:
             ray.shutdown()
+            if not executor.address:  # Tune's folder for each trial; the logs stay
+                shutil.rmtree(session / "artifacts", ignore_errors=True)
 
 
 class _Worker(tune.Trainable):  # type: ignore[misc] # ray ships no types we could follow
@@ -325,8 +329,8 @@ def _cause(trial: Trial) -> tuple[str, str]:
     return "unknown", text
 
 
-class _Started(tune.Callback):  # type: ignore[misc] # ray ships no types we could follow
-    """Hears from Tune when a trial gets its actor."""
+class _Ear(tune.Callback):  # type: ignore[misc] # ray ships no types we could follow
+    """Hears from Tune when a trial gets its actor, and when Tune has done with it."""
 
     def __init__(self, feed: _Feed) -> None:
         self._feed = feed
@@ -339,6 +343,19 @@ class _Started(tune.Callback):  # type: ignore[misc] # ray ships no types we cou
         **info: Any,  # noqa: ANN401, ARG002 - ray's signature
     ) -> None:
         self._feed.started(trial)
+
+    def on_trial_complete(
+        self,
+        iteration: int,  # noqa: ARG002 - ray's signature
+        trials: list[Trial],  # noqa: ARG002 - ray's signature
+        trial: Trial,
+        **info: Any,  # noqa: ANN401, ARG002 - ray's signature
+    ) -> None:
+        """Let go of what Tune would keep of every trial to the end: 12 kB of 32 and the job."""
+        trial.config.clear()
+        trial.run_metadata.metric_analysis.clear()
+        trial.run_metadata.metric_n_steps.clear()
+        trial.run_metadata.last_result = {}
 
 
 class _StopWhen(tune.Stopper):  # type: ignore[misc] # ray ships no types we could follow

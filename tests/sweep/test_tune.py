@@ -1,0 +1,100 @@
+"""What `sweep.tune` mends in Ray, and what it keeps from leaking out."""
+
+import pytest
+
+pytestmark = [pytest.mark.ray, pytest.mark.filterwarnings("ignore::DeprecationWarning:ray.*")]
+
+
+class Task:
+    """A task of an actor, as the actor manager tracks it, that notes what it is told."""
+
+    def __init__(self) -> None:
+        self._tracked_actor = self
+        self.actor_id = 1
+        self.told: list[Exception] = []
+
+    def _on_error(self, _: object, exception: Exception) -> None:
+        self.told.append(exception)
+
+
+def manager():
+    """An actor manager that has no actors to clean up."""
+    from ray.air.execution._internal.actor_manager import RayActorManager
+
+    made = RayActorManager.__new__(RayActorManager)
+    made._failed_actor_ids = set()
+    made._cleanup_actor = lambda **_: None
+    return made
+
+
+def test_ray_still_has_the_bug_that_is_mended() -> None:
+    """Without the mend, a kill by the memory monitor ends the event loop of the whole sweep."""
+    from ray.exceptions import OutOfMemoryError
+
+    with pytest.raises(RuntimeError, match="unexpected exception"):
+        manager()._actor_task_failed(
+            tracked_actor_task=Task(), exception=OutOfMemoryError("node is low on memory")
+        )
+
+
+def test_a_memory_kill_becomes_the_failure_of_one_trial() -> None:
+    """With the mend, the trial hears an actor's error that still says it was about memory."""
+    from ray.exceptions import OutOfMemoryError, RayActorError
+
+    from sweep.tune import _survive_memory_kills
+
+    task = Task()
+    with _survive_memory_kills():
+        manager()._actor_task_failed(
+            tracked_actor_task=task, exception=OutOfMemoryError("node is low on memory")
+        )
+    assert {type(error) for error in task.told} == {RayActorError}
+    assert "node is low on memory" in str(task.told[0])
+
+
+def test_the_mend_is_taken_back() -> None:
+    """Outside a sweep Ray is as it came."""
+    from ray.air.execution._internal.actor_manager import RayActorManager
+
+    from sweep.tune import _survive_memory_kills
+
+    before = RayActorManager._actor_task_failed
+    with _survive_memory_kills():
+        assert RayActorManager._actor_task_failed is not before
+    assert RayActorManager._actor_task_failed is before
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        ("memory", "out-of-memory"),
+        ("died", "preempted"),
+        ("init", "unknown"),
+        ("raised", "unknown"),
+        ("none", "unknown"),
+    ],
+)
+def test_errors_are_sorted_by_what_should_follow(error: str, kind: str, tmp_path) -> None:
+    """A lost actor is free to try again; one that cannot start, or raised, is not."""
+    import ray
+    from ray.exceptions import ActorDiedError, OutOfMemoryError, RayActorError
+
+    from sweep.tune import _as_actor_error, _cause
+
+    errors = {
+        "memory": _as_actor_error(OutOfMemoryError("node is low on memory")),
+        "died": ActorDiedError(),
+        "init": RayActorError(error_msg="no module named sweep", actor_init_failed=True),
+        "raised": RuntimeError("boom"),
+    }
+    file = tmp_path / "error.pkl"
+    if error in errors:
+        file.write_bytes(ray.cloudpickle.dumps(errors[error]))
+
+    class Trial:
+        """What is read of a trial."""
+
+        trial_id = "t"
+        pickled_error_file = str(file)
+
+    assert _cause(Trial())[0] == kind
