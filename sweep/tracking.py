@@ -156,11 +156,11 @@ class _Study:
         twice: list[str] = []
         parent = None
         for run in _runs(client, experiment):
-            if STUDY_TAG in run.data.tags and parent is None:
+            trial_id = run.data.tags.get(TRIAL_TAG, "")
+            is_parent = STUDY_TAG in run.data.tags
+            if is_parent and parent is None:
                 parent = run
-            elif STUDY_TAG in run.data.tags:
-                twice.append(run.info.run_id)
-            elif (trial_id := run.data.tags.get(TRIAL_TAG, "")) in known:
+            elif is_parent or trial_id in known:
                 twice.append(run.info.run_id)
             elif trial_id:
                 known[trial_id] = _remembered(run)

@@ -61,11 +61,11 @@ def results_view(runs: Iterable[Run]) -> str:
 
 
 def experiment_note(experiment: str, parent: str, note: str) -> str:
-    """Head the list of runs: the counts, and links to the view and to the study's own page."""
+    """Head the list of runs: the counts, links to the view and the study's page, the means."""
+    first, _, rest = note.partition("\n")
     return (
-        f"{note.splitlines()[0]} "
-        f"[Results](#/experiments/{experiment}/runs?viewStateShareKey={VIEW_KEY}) · "
-        f"[Means over seeds](#/experiments/{experiment}/runs/{parent})"
+        f"{first} [Results](#/experiments/{experiment}/runs?viewStateShareKey={VIEW_KEY}) · "
+        f"[Means over seeds](#/experiments/{experiment}/runs/{parent})\n{rest}"
     )
 
 
