@@ -14,7 +14,7 @@ from trainables.registry import SIMILARITIES, load
 from trainables.seeding import stream
 from trainables.similarity.base import Measure, compare
 from trainables.similarity.published import published_states
-from trainables.spec import DataRef, Similarity, SimilarityRequest
+from trainables.spec import DataRef, Similarity, SimilarityRequest, State
 from trainables.training import Model
 
 Pooled = Float[np.ndarray, "layers n d"]
@@ -40,7 +40,7 @@ def compare_languages(
     """
     refs = {ref.language: ref for ref in request.parallel}
     order = _common_order(request, materials)
-    state = "pretrained" if materials.spec.train is None else "fine-tuned"
+    state: State = "pretrained" if materials.spec.train is None else "fine-tuned"
     found: list[Similarity] = []
     for name in request.measures:
         measure: Measure = load("similarity measure", name, SIMILARITIES)

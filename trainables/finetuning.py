@@ -11,12 +11,12 @@ from torch import nn
 from trainables.checkpoint import Checkpoints, Kept
 from trainables.data.subwords import Corpus
 from trainables.encoders.base import Encoder
-from trainables.encoders.compact import CompactEmbedding
+from trainables.encoders.compact import CompactEmbedding, decay_factor
 from trainables.evaluation import look
 from trainables.materials import Materials
-from trainables.spec import CurvePoint, DataRef, Score
+from trainables.spec import CurvePoint, DataRef, HyperParameters, Score, TrialSpec
 from trainables.tasks.base import Task
-from trainables.training import Lesson, Model, Scores, Training
+from trainables.training import Lesson, Model, Scores, Training, learning_rate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +87,7 @@ def fine_tune(
 
     kept = checkpoints.kept()
     if kept is not None and kept.labels == labels:
-        return _take_up(kept, model, task, train, spec.dev)
+        return _take_up(kept, model, task, train, spec)
 
     table = CompactEmbedding(encoder, _pieces_in_use(materials, train, dev))
     lesson = Lesson(
@@ -100,10 +100,12 @@ def fine_tune(
     checkpoints.restore(training)
     epochs_before, steps_before = training.progress.epoch, training.progress.step
 
+    dev_windows, dev_gold = materials.windows(spec.dev), task.gold(dev, labels)
+
     def dev_scores() -> Scores:
-        windows = materials.windows(spec.dev)
-        seen = look(model, task, dev, windows, materials.special, with_states=False)
-        return task.score(dev, task.gold(dev, labels), seen.predicted, labels)
+        seen = look(model, task, dev, dev_windows, materials.special, with_states=False)
+        assert seen.predicted is not None  # noqa: S101 - a task was given
+        return task.score(dev, dev_gold, seen.predicted, labels)
 
     finished = yield from training.epochs(
         dev_scores, after_step=lambda: checkpoints.save_if_due(training)
@@ -115,7 +117,7 @@ def fine_tune(
             parameter.copy_(progress.best[name])
     if keep and finished:
         checkpoints.keep(training, table.ids, labels)
-    table.release()
+    table.release(_decay(spec.hyper, tuple(progress.curve), progress.best_epoch))
     return Learnt(
         model=model,
         task=task,
@@ -130,23 +132,33 @@ def fine_tune(
     )
 
 
-def _take_up(kept: Kept, model: Model, task: Task, train: Corpus, dev: DataRef) -> Learnt:
+def _take_up(kept: Kept, model: Model, task: Task, train: Corpus, spec: TrialSpec) -> Learnt:
     """Put stored weights into a freshly loaded and ablated model."""
+    assert spec.dev is not None  # noqa: S101 - checked by fine_tune
     table = CompactEmbedding(model.encoder, kept.table_ids)
     with torch.no_grad():
         for name, parameter in model.trainable():
             parameter.copy_(kept.weights[name])
-    table.release()
+    table.release(_decay(spec.hyper, kept.curve, kept.best_epoch))
     return Learnt(
         model=model,
         task=task,
         labels=kept.labels,
-        dev_scores=_as_scores(dev, kept.best_scores),
+        dev_scores=_as_scores(spec.dev, kept.best_scores),
         curve=kept.curve,
         best_epoch=kept.best_epoch,
         resumed_epochs=len(kept.curve),
         n_train=train.n_sentences,
     )
+
+
+def _decay(hyper: HyperParameters, curve: tuple[CurvePoint, ...], best_epoch: int) -> float:
+    """What decay did, up to the best epoch, to embedding rows that took no part in training."""
+    if hyper.weight_decay == 0 or not curve:
+        return 1.0
+    total = hyper.epochs * curve[0].step
+    rates = (learning_rate(step, total, hyper) for step in range(curve[best_epoch - 1].step))
+    return decay_factor(rates, hyper.weight_decay)
 
 
 def _pieces_in_use(materials: Materials, train: Corpus, dev: Corpus) -> Int[np.ndarray, " ids"]:

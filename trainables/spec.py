@@ -299,8 +299,8 @@ class Workspace:
         cache: Local folder of tokenised data, shared by the workers of a node.
         threads: CPU threads the trial may use.
         device: `cpu` or `cuda`.
-        checkpoint_s: Least seconds between two mid-trial checkpoints; 0 means every epoch's
-            end and nothing between.
+        checkpoint_s: Least seconds between two mid-trial checkpoints, which are taken at step
+            boundaries: the most work that a kill can lose.
         memory_fraction: Hard cap on the share of a GPU's memory; 1.0 for none.
         micro_batch: Windows per forward pass; 0 means the whole batch. Smaller ones are
             accumulated to the same effective batch.

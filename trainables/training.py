@@ -225,7 +225,7 @@ class Training:
             with self.model.autocast():
                 words = self.model.words(part)
                 loss = self.task.loss(self.model.head, words, gold)
-            self.scaler.scale(loss / n_labelled).backward()
+            self.scaler.scale(loss / n_labelled).backward()  # type: ignore[no-untyped-call] # torch
             self.progress.loss_sum += loss.detach().double()
         self.progress.n_labelled += n_labelled
         if self.spec.hyper.clip_norm > 0:

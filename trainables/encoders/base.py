@@ -4,12 +4,12 @@ Blocks are found by structure, never by the name of a model: the one list of as 
 as the config has layers.
 """
 
-import inspect
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
@@ -83,7 +83,6 @@ class Encoder(nn.Module):
         self.hidden_size = int(config.hidden_size)
         self.max_positions = _max_positions(model, self._embeddings_path)
         self.initializer_range = float(getattr(config, "initializer_range", 0.02))
-        self._takes_mask = "attention_mask" in inspect.signature(model.forward).parameters
 
     @property
     def blocks(self) -> nn.ModuleList:
@@ -103,8 +102,11 @@ class Encoder(nn.Module):
         table: nn.Module = self.model.get_input_embeddings()  # type: ignore[operator]  # transformers' own method
         return table
 
-    @input_embedding.setter
-    def input_embedding(self, table: nn.Module) -> None:
+    def set_input_embedding(self, table: nn.Module) -> None:
+        """Put another table in its place.
+
+        A method: `nn.Module` would take an assignment for a new submodule, past any property.
+        """
         self.model.set_input_embeddings(table)  # type: ignore[operator]  # as above
 
     def forward(
@@ -131,17 +133,35 @@ class Encoder(nn.Module):
                 )
                 stack.callback(handle.remove)
             output = self.model(input_ids=input_ids, attention_mask=attention_mask)
-        last: Tensor = output.last_hidden_state
-        if not with_states:
-            return EncoderOutput(last)
-        shapes = {tuple(state.shape) for state in seen}
-        if len(seen) != self.n_layers + 1 or shapes != {tuple(last.shape)}:
+        states = LayerStates(tuple(seen)) if with_states else None
+        return EncoderOutput(output.last_hidden_state, states)
+
+    def check(self, name: str) -> None:
+        """Read two pieces, to see that the states between the blocks can be read.
+
+        Args:
+            name: Shown in messages.
+
+        Raises:
+            EncoderError: the model takes other inputs, or its blocks pass on something else than
+                one state `[b t d]`.
+        """
+        ids = torch.zeros((1, 2), dtype=torch.int64)
+        expected = [(1, 2, self.hidden_size)] * (self.n_layers + 1)
+        try:
+            with torch.no_grad():
+                output = self(ids, torch.ones_like(ids), with_states=True)
+            shapes = [tuple(state.shape) for state in output.states]
+        except (AttributeError, KeyError, IndexError, TypeError, ValueError, RuntimeError) as error:
+            shapes, reason = [], f"{type(error).__name__}: {error}"
+        else:
+            reason = f"{len(shapes)} states of shapes {sorted(set(shapes))}"
+        if shapes != expected:
             raise EncoderError(
-                f"{type(self.model).__name__}: the states between its blocks cannot be read: "
-                f"{len(seen)} tensors of shapes {sorted(shapes)} for {self.n_layers} layers and an "
-                f"output of {tuple(last.shape)}. Choose an encoder that keeps one width throughout."
+                f"encoder '{name}' ({type(self.model).__name__}): the states between its "
+                f"{self.n_layers} blocks cannot be read: {reason}. Choose an encoder-only model of "
+                "one width."
             )
-        return EncoderOutput(last, LayerStates(tuple(seen)))
 
 
 def _first(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:

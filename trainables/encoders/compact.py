@@ -65,8 +65,8 @@ class CompactTable(nn.Module):
 class CompactEmbedding:
     """An encoder whose input embedding holds only some rows, until `release`.
 
-    Does nothing (and has no `ids`) when there is nothing to gain: no ids are given, or the
-    embedding is frozen. Clipping by gradient norm may differ from the full table in the last bit,
+    Does nothing (and has no `ids`) when no ids are given, when the embedding is frozen, or when it
+    is more than a plain table. Clipping by gradient norm may differ from the full table in the last bit,
     as the squares of fewer zeros are summed.
 
     Attributes:
@@ -96,10 +96,11 @@ class CompactEmbedding:
                 "Check that tokenizer and weights belong together."
             )
         self._table: CompactTable | None = None
-        self.ids = wanted if whole.weight.requires_grad else wanted[:0]
+        is_plain = type(whole) is nn.Embedding  # a subclass may scale or add; leave it alone
+        self.ids = wanted if whole.weight.requires_grad and is_plain else wanted[:0]
         if len(self.ids):
             self._table = CompactTable(whole, self.ids)
-            encoder.input_embedding = self._table
+            encoder.set_input_embedding(self._table)
 
     def release(self, unused_factor: float = 1.0) -> None:
         """Put the trained rows back into the whole table, and the whole table into the encoder.
@@ -117,7 +118,7 @@ class CompactEmbedding:
             if unused_factor != 1.0:
                 weight.mul_(unused_factor)
             weight[self.ids.to(rows.device)] = rows.detach()
-        self._encoder.input_embedding = self._whole
+        self._encoder.set_input_embedding(self._whole)
         self._table = None
 
 
