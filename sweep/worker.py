@@ -11,7 +11,9 @@ from typing import Literal
 
 from sweep.commit import KEPT, commit_failure, commit_result
 from sweep.storage import StorageError, Store
+from trainables.ablations.layers import AblationError
 from trainables.data.sentence import DataError
+from trainables.encoders.fingerprint import EncoderError
 from trainables.registry import UnknownName
 from trainables.spec import CurvePoint, Job, Report, TrialResult
 
@@ -103,22 +105,17 @@ def failure_kind(error: BaseException) -> str:
         return "storage"
     if isinstance(error, MemoryError) or _is_torch_memory(error):
         return "out-of-memory"
-    if isinstance(error, DataError | UnknownName) or _is_final(error):
+    if _is_final(error):
         return "user"
     return "unknown"
 
 
-_FINAL = (
-    ("trainables.ablations.base", "AblationError"),
-    ("trainables.encoders.base", "EncoderError"),
-    ("trainables.training", "Diverged"),
-)
-"""Errors that the same spec raises every time, in modules that would load torch."""
-
-
 def _is_final(error: BaseException) -> bool:
-    kinds = (getattr(sys.modules.get(module), name, None) for module, name in _FINAL)
-    return any(kind is not None and isinstance(error, kind) for kind in kinds)
+    """Whether the same spec raises it every time."""
+    if isinstance(error, DataError | UnknownName | AblationError | EncoderError):
+        return True
+    diverged = getattr(sys.modules.get("trainables.training"), "Diverged", None)  # loads torch
+    return diverged is not None and isinstance(error, diverged)
 
 
 _NO_MEMORY = (
@@ -139,7 +136,7 @@ def _is_torch_memory(error: BaseException) -> bool:
 def describe(error: BaseException) -> str:
     """An error's message; errors that are not ours are named by their type too."""
     text = str(error).strip()
-    if isinstance(error, DataError | UnknownName | StorageError) and text:
+    if (isinstance(error, StorageError) or _is_final(error)) and text:
         return text
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
