@@ -8,6 +8,8 @@ import pytest
 
 from sweep import cli
 from sweep.run import RunSummary
+from sweep.screen import duration, show
+from sweep.tracking_writer import Tracked
 
 STUDY = """
 name = "tiny"
@@ -237,6 +239,50 @@ def test_data_check_shows_every_file(study, capsys, tmp_path):
     (tmp_path / "data" / f"{FILES[3]}.conllu").write_text(other, encoding="utf-8")
     assert run("data", "check", study) == 2
     assert "do not match" in capsys.readouterr().err
+
+
+def test_track_hands_the_studys_rows_to_mlflow(study, capsys, monkeypatch, tmp_path):
+    """`track` passes the study's own rows, its store, and the URI of the command line."""
+    asked = {}
+
+    def track(name, rows, **settings):
+        asked.update(settings, name=name, rows=rows.trials.num_rows)
+        return Tracked(created=2, completed=1, unchanged=0)
+
+    monkeypatch.setattr("sweep.tracking.track", track)
+    assert run("track", study, "--uri", "sqlite:///x.db") == 0
+    assert "tiny: 2 runs created, 1 completed, 0 right already." in capsys.readouterr().out
+    assert asked == {
+        "name": "tiny",
+        "rows": 0,
+        "store": str(tmp_path / "results"),
+        "uri": "sqlite:///x.db",
+    }
+
+
+def test_a_terminal_gets_a_drawn_table(capsys, monkeypatch):
+    """On a terminal a table has borders, and names in brackets are not read as markup."""
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    show(["name"], [["[bold]x"]])
+    drawn = capsys.readouterr().out
+    assert "[bold]x" in drawn
+    assert len(drawn.splitlines()) == 5
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0 s"),
+        (119, "119 s"),
+        (120, "2 min"),
+        (7199, "120 min"),
+        (7200, "2.0 h"),
+        (9000, "2.5 h"),
+    ],
+)
+def test_durations_read_well(seconds, text):
+    """A duration has the unit that keeps its number short."""
+    assert duration(seconds) == text
 
 
 @pytest.mark.parametrize(("module", "name"), cli.OURS)
