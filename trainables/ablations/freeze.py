@@ -55,7 +55,7 @@ class Freeze:
         """Switch gradients off."""
         frozen = {id(p): p for p in below(encoder, self.through)}
         for parameter in frozen.values():
-            parameter.requires_grad_(False)  # noqa: FBT003 - torch's signature
+            parameter.requires_grad = False
         return AblationReport(n_frozen=sum(p.numel() for p in frozen.values()))
 
 

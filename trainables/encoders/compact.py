@@ -66,8 +66,8 @@ class CompactEmbedding:
     """An encoder whose input embedding holds only some rows, until `release`.
 
     Does nothing (and has no `ids`) when no ids are given, when the embedding is frozen, or when it
-    is more than a plain table. Clipping by gradient norm may differ from the full table in the last bit,
-    as the squares of fewer zeros are summed.
+    is more than a plain table. Clipping by gradient norm may differ from the full table in the last
+    bit, as the squares of fewer zeros are summed.
 
     Attributes:
         ids: Rows in use, sorted; row i of the compact table is piece `ids[i]`.

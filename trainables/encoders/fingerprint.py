@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -105,7 +104,10 @@ def check_folder(folder: Path, name: str) -> None:
         )
     index = folder / "model.safetensors.index.json"
     if index.is_file():
-        shards = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
+        try:
+            shards = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise EncoderError(f"encoder '{name}': {index} is no index of shards.") from None
         missing = sorted(shard for shard in shards if not (folder / shard).is_file())
         if missing:
             raise EncoderError(
@@ -156,20 +158,20 @@ def _hub_ref(model: str, revision: str | None) -> EncoderRef:
 
     A downloaded config lies in `snapshots/<commit>/`, which names the commit either way.
     """
-    from huggingface_hub import hf_hub_download
+    from huggingface_hub import constants, hf_hub_download
     from huggingface_hub.errors import LocalEntryNotFoundError
 
+    at = f" at revision '{revision}'" if revision else ""
     try:
         path = Path(hf_hub_download(model, CONFIG, revision=revision))
     except LocalEntryNotFoundError:
-        offline = " (HF_HUB_OFFLINE is set)" if os.environ.get("HF_HUB_OFFLINE") else ""
+        offline = " (HF_HUB_OFFLINE is set)" if constants.HF_HUB_OFFLINE else ""
         raise EncoderError(
-            f"encoder '{model}': no such folder, not in the local Hugging Face cache, and the hub "
-            f"cannot be reached{offline}. Fetch it once while online, or name a folder."
+            f"encoder '{model}'{at}: no such folder, not in the local Hugging Face cache, and the "
+            f"hub cannot be reached{offline}. Fetch it once while online, or name a folder."
         ) from None
     except (OSError, ValueError) as error:  # hub errors: unknown, private, gated, no such revision
         reason = str(error).strip().splitlines()[0]
-        at = f" at revision '{revision}'" if revision else ""
         raise EncoderError(
             f"encoder '{model}'{at}: neither a folder nor a usable model on the hub: {reason} "
             "Check the spelling; private and gated models need HF_TOKEN."
@@ -205,32 +207,36 @@ def local_folder(ref: EncoderRef) -> Path:
                 "planned. Run the command again: it will be planned anew."
             )
         return folder
-    folder = _snapshot(ref)
-    check_folder(folder, ref.name)
-    return folder
+    return _snapshot(ref)
 
 
 def _snapshot(ref: EncoderRef) -> Path:
     """The hub's files at one commit: those in the cache if they are whole, else downloaded."""
-    from huggingface_hub import snapshot_download
+    from huggingface_hub import constants, snapshot_download
 
-    wanted = [CONFIG, "*.safetensors", "*.safetensors.index.json", *TOKENIZER_FILES]
-    try:
-        here = Path(
-            snapshot_download(
-                ref.location, revision=ref.revision, allow_patterns=wanted, local_files_only=True
-            )
+    def fetch(*, local: bool) -> Path:
+        wanted = [CONFIG, "*.safetensors", "*.safetensors.index.json", *TOKENIZER_FILES]
+        here = snapshot_download(
+            ref.location, revision=ref.revision, allow_patterns=wanted, local_files_only=local
         )
-        check_folder(here, ref.name)
-    except (OSError, ValueError, EncoderError):  # not in the cache, or only a part of it
-        try:
-            here = Path(
-                snapshot_download(ref.location, revision=ref.revision, allow_patterns=wanted)
-            )
-        except (OSError, ValueError) as error:
-            reason = str(error).strip().splitlines()[0]
-            raise EncoderError(
-                f"encoder '{ref.name}' at commit {ref.revision}: cannot be fetched: {reason} "
-                "Fetch it once while online."
-            ) from None
-    return here
+        check_folder(Path(here), ref.name)
+        return Path(here)
+
+    try:
+        return fetch(local=True)
+    except (OSError, ValueError, EncoderError) as error:  # not in the cache, or only a part of it
+        absent = error
+    try:
+        if constants.HF_HUB_OFFLINE:
+            raise absent
+        return fetch(local=False)
+    except EncoderError:
+        if not constants.HF_HUB_OFFLINE:
+            raise
+        reason = "only a part of it is in the local Hugging Face cache, and HF_HUB_OFFLINE is set."
+    except (OSError, ValueError) as error:
+        reason = str(error).strip().splitlines()[0]
+    raise EncoderError(
+        f"encoder '{ref.name}' at commit {ref.revision}: cannot be fetched: {reason} "
+        "Fetch it once while online."
+    )

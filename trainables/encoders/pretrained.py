@@ -47,8 +47,9 @@ def _pristine(ref: EncoderRef) -> "Encoder":
     folder = local_folder(ref)
     with torch.random.fork_rng(), quiet():
         model = _load(folder, ref.name)
-    model.requires_grad_(True)  # noqa: FBT003 - torch's signature
-    encoder = Encoder(model.eval(), ref.name)
+    model.requires_grad_(requires_grad=True)
+    encoder = Encoder(model, ref.name).eval()
+    encoder.check(ref.name)
     if encoder.n_layers != ref.n_layers:
         raise EncoderError(
             f"encoder '{ref.name}': {encoder.n_layers} layers, but its config.json says "
@@ -59,6 +60,7 @@ def _pristine(ref: EncoderRef) -> "Encoder":
 
 def _load(folder: Path, name: str) -> Any:  # noqa: ANN401 - transformers ships no types
     import torch
+    from safetensors import SafetensorError
     from transformers import AutoConfig, AutoModel
 
     try:
@@ -79,12 +81,15 @@ def _load(folder: Path, name: str) -> Any:  # noqa: ANN401 - transformers ships 
             dtype=torch.float32,
             attn_implementation="sdpa" if kind._supports_sdpa else "eager",  # noqa: SLF001 - no public name
             use_safetensors=True,
+            ignore_mismatched_sizes=True,  # so that the message names them
             local_files_only=True,
             output_loading_info=True,
             **extra,
         )
-    except (OSError, ValueError, RuntimeError) as error:
-        raise EncoderError(f"encoder '{name}': cannot be loaded from {folder}: {error}") from None
+    except (OSError, ValueError, RuntimeError, SafetensorError) as error:
+        raise EncoderError(
+            f"encoder '{name}': cannot be loaded from {folder}: {error}. Fetch or save it again."
+        ) from None
     _check_complete(model, info, name)
     return model
 
@@ -161,7 +166,7 @@ def load_tokenizer(ref: EncoderRef) -> Any:  # noqa: ANN401 - transformers ships
 
 
 def _name_special_pieces(tokenizer: Any, folder: Path) -> None:  # noqa: ANN401 - as above
-    """Give padding and unknown pieces their names where only other files than its own tell them."""
+    """Give special pieces their names where other files than tokenizer_config.json tell them."""
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     if tokenizer.pad_token is None and isinstance(config.get("pad_token_id"), int):
         tokenizer.pad_token = tokenizer.convert_ids_to_tokens(config["pad_token_id"])
@@ -172,3 +177,8 @@ def _name_special_pieces(tokenizer: Any, folder: Path) -> None:  # noqa: ANN401 
             unknown = model["vocab"][model["unk_id"]][0]
         if unknown is not None:
             tokenizer.unk_token = unknown
+    around = tokenizer.convert_ids_to_tokens(tokenizer("")["input_ids"])
+    if around and tokenizer.cls_token is None:
+        tokenizer.cls_token = around[0]
+    if around and tokenizer.sep_token is None:
+        tokenizer.sep_token = around[-1]
