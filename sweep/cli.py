@@ -121,6 +121,27 @@ def status(
 
 
 @app.command()
+def report(
+    study: StudyName,
+    *,
+    overrides: Overrides = None,
+    storage: Storage = None,
+    out: Annotated[str | None, typer.Option(help="Folder; else inside the store.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Write tables, figures and a page from what is committed; print the main table."""
+    from sweep.opened import open_study
+    from sweep.reporting import report_study
+
+    opened = open_study(_load(study, overrides), storage)
+    written = report_study(opened, out, study, overrides or [])
+    if as_json:
+        files = [str(path) for path in written.files]
+        return _print_json({"page": str(written.page), "files": files})
+    return _print_lines([written.main_table.rstrip(), "", f"Page: {written.page}"])
+
+
+@app.command()
 def track(
     study: StudyName, overrides: Overrides = None, storage: Storage = None, uri: Uri = None
 ) -> None:

@@ -2,7 +2,7 @@
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from sweep.complaints import StudyError, closest
@@ -34,6 +34,16 @@ def read_study_file(name_or_path: str) -> tuple[Table, str]:
     except (OSError, UnicodeDecodeError) as error:
         raise StudyError(f"{path}: cannot be read: {error}. Name a TOML file.") from None
     return anchored(table, path.parent), path.name
+
+
+def study_text(name_or_path: str, overrides: Sequence[str] = ()) -> str:
+    """A study file as it was written, with what was overridden below it, as comments.
+
+    Raises:
+        StudyError: there is no such study.
+    """
+    text = _find(name_or_path).read_text(encoding="utf-8")
+    return "\n".join([text.rstrip(), *(f"# --set {given}" for given in overrides)]) + "\n"
 
 
 def anchored(table: Table, folder: Path) -> Table:

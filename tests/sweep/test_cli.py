@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from analysis.report import Report
 from sweep import cli
 from sweep.run import RunSummary
 from sweep.screen import duration, show
@@ -258,6 +259,23 @@ def test_track_hands_the_studys_rows_to_mlflow(study, capsys, monkeypatch, tmp_p
         "store": str(tmp_path / "results"),
         "uri": "sqlite:///x.db",
     }
+
+
+def test_report_prints_the_main_table_and_the_page(study, capsys, monkeypatch, tmp_path):
+    """`report` ends with where its page is; as JSON it lists all that was written."""
+    written = Report(tmp_path / "index.html", "| main |\n", (tmp_path / "index.html",))
+    monkeypatch.setattr("sweep.reporting.report_study", lambda *_: written)
+    assert run("report", study) == 0
+    assert capsys.readouterr().out == f"| main |\n\nPage: {tmp_path / 'index.html'}\n"
+    assert run("report", study, "--json") == 0
+    page = str(tmp_path / "index.html")
+    assert json.loads(capsys.readouterr().out) == {"page": page, "files": [page]}
+
+
+def test_report_of_nothing_says_what_to_do(study, capsys):
+    """Before the first run there is no report, and the message says so."""
+    assert run("report", study) == 2
+    assert "no trial has ended yet" in capsys.readouterr().err
 
 
 def test_a_terminal_gets_a_drawn_table(capsys, monkeypatch):

@@ -1,0 +1,90 @@
+"""A study's rows, handed to the analysis: which trials, which targets, where the page goes."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import pyarrow as pa
+
+from analysis.report import Report, write_report
+from analysis.schema import TRIALS
+from sweep.complaints import StudyError
+from sweep.grid import PlannedTrial
+from sweep.opened import Opened
+from sweep.rows import spec_to_json
+from sweep.studyfile import study_text
+
+OF_A_SPEC = (
+    *("trial_id", "task", "encoder", "encoder_fingerprint", "source", "train"),
+    *("ablation", "seed", "cell", "hyper", "spec"),
+)
+"""Columns of the trials table that are known before a trial has run."""
+
+
+def report_study(opened: Opened, out: str | None, name: str, overrides: Sequence[str]) -> Report:
+    """Write a study's report from what is committed by now; what is missing is shown as missing.
+
+    Args:
+        opened: The study and its store.
+        out: Folder of the report; None for `studies/NAME/report` in the store.
+        name: The study as it was asked for, and
+        overrides: what was overridden, so that the page shows both.
+
+    Raises:
+        StudyError: nothing is committed yet, or the store is no folder and none was named.
+    """
+    tables = opened.ledger.tables(opened.trial_ids)
+    if not tables.trials.num_rows:
+        raise StudyError(
+            f"{opened.study.name}: no trial has ended yet in {opened.store}. "
+            "Run it first, or give its --storage."
+        )
+    similarity = opened.study.similarity
+    return write_report(
+        tables,
+        report_folder(opened, out),
+        title=opened.study.name,
+        study_text=study_text(name, overrides),
+        targets=_targets(opened),
+        seeds=opened.study.seeds.report,
+        planned=planned_rows(opened.trials),
+        measure=similarity.measures[0] if similarity else "",
+    )
+
+
+def report_folder(opened: Opened, out: str | None) -> Path:
+    """Where the report goes.
+
+    Raises:
+        StudyError: the store is no folder of this machine, and none was named.
+    """
+    if out is None and "://" in opened.store:
+        raise StudyError(f"storage = {opened.store}: name a folder for the report: --out FOLDER.")
+    return Path(out or f"{opened.folder}/report").expanduser().absolute()
+
+
+def planned_rows(trials: Sequence[PlannedTrial]) -> pa.Table:
+    """Trials before they have run, as rows of the trials table."""
+    rows = [
+        {
+            "trial_id": trial.trial_id,
+            "task": trial.spec.task,
+            "encoder": trial.spec.encoder.name,
+            "encoder_fingerprint": trial.spec.encoder.fingerprint,
+            "source": trial.spec.source,
+            "train": trial.spec.train.code if trial.spec.train else "",
+            "ablation": trial.spec.ablation,
+            "seed": trial.spec.seed,
+            "cell": trial.cell_id,
+            "hyper": json.dumps(asdict(trial.spec.hyper), sort_keys=True),
+            "spec": spec_to_json(trial.spec),
+        }
+        for trial in trials
+    ]
+    return pa.Table.from_pylist(rows, schema=pa.schema([TRIALS.field(name) for name in OF_A_SPEC]))
+
+
+def _targets(opened: Opened) -> tuple[str, ...]:
+    codes = [code for task in opened.study.grid.task for code in opened.study.target_codes(task)]
+    return tuple(dict.fromkeys(codes))
