@@ -22,7 +22,7 @@ from time import time_ns
 from typing import Any
 from urllib.parse import urlsplit
 
-from sweep.tracking_rows import Rows, by_trial
+from sweep.tracking_rows import Rows, by_trial, n_trials
 from sweep.tracking_similarity import draw, heatmaps, parquet
 from sweep.tracking_trial import DIGEST_TAG, PASSING_TAGS, TRIAL_TAG, Point, Shown, shown
 from sweep.tracking_uri import TrackingError, local_folder, reason, tracking_uri, without_secret
@@ -114,7 +114,7 @@ def track(study: str, rows: Rows, *, store: str, uri: str = "") -> Tracked:
     except _mlflow_errors() as error:
         raise TrackingError(
             f"tracking.uri = {without_secret(where)!r}: {reason(error, where)}. "
-            f"{sum(counts.values())} of {rows.trials.num_rows} trials are there. "
+            f"{sum(counts.values())} of {n_trials(rows)} trials are there. "
             f"Is the server up? Then run `sweep track {study}` again."
         ) from error
     return Tracked(**counts)
@@ -187,11 +187,12 @@ class _Study:
         tags = {
             **trial.tags,
             DIGEST_TAG: trial.digest,
+            **_user(),
             "mlflow.parentRunId": self.parent.info.run_id,
             "mlflow.loggedArtifacts": _listed(trial),
         }
-        run_id = self._begin(trial, known)
-        self._log(run_id, trial, known, tags)
+        run_id = self._begin(trial, known, tags)
+        self._log(run_id, trial, known, tags if known else {})
         self._attach(run_id, trial)
         self.client.set_terminated(run_id, trial.status, end_time=trial.finished)
         self.unsure.discard(trial.trial_id)
@@ -251,16 +252,15 @@ class _Study:
                 break
         return self.known.get(trial_id)
 
-    def _begin(self, trial: Shown, known: _Known | None) -> str:
+    def _begin(self, trial: Shown, known: _Known | None, tags: Mapping[str, str]) -> str:
         if known is not None:
             self.client.update_run(known.run_id, status="RUNNING", name=trial.name)
             for name in PASSING_TAGS:
                 if name in known.tags and name not in trial.tags:
                     self.client.delete_tag(known.run_id, name)
             return known.run_id
-        tags = {TRIAL_TAG: trial.trial_id, **_user()}
         run = self.client.create_run(
-            self.experiment, start_time=trial.started, tags=tags, run_name=trial.name
+            self.experiment, start_time=trial.started, tags=dict(tags), run_name=trial.name
         )
         return str(run.info.run_id)
 

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from operator import itemgetter
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
@@ -46,7 +47,7 @@ def pairs(similarity: pa.Table, source: str) -> dict[tuple[str, str], dict[str, 
     itself never counts, undefined values are left out.
     """
     groups: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
-    for row in similarity.sort_by([("commit_id", "ascending")]).to_pylist():
+    for row in sorted(similarity.to_pylist(), key=itemgetter("commit_id")):
         if row["source"] != row["target"] and math.isfinite(row["value"]):
             groups[row["measure"], row["state"]].append(row)
     result: dict[tuple[str, str], dict[str, ByLayer]] = {}

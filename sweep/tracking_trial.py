@@ -113,7 +113,7 @@ def shown(rows: TrialRows, study: str) -> Shown:
         started=milliseconds(trial["started"]) or finished,
         finished=finished,
         params=_params(trial),
-        tags=_tags(trial, study),
+        tags=_tags(rows, study),
         metrics=tuple(sorted(points)),
         files=dict(_files(rows)),
         similarity=rows.similarity,
@@ -151,7 +151,8 @@ def _params(trial: Row) -> dict[str, str]:
     }
 
 
-def _tags(trial: Row, study: str) -> dict[str, str]:
+def _tags(rows: TrialRows, study: str) -> dict[str, str]:
+    trial, failure = rows.trial, rows.failures[0] if rows.failures else {}
     names = (
         "task",
         "source",
@@ -161,22 +162,25 @@ def _tags(trial: Row, study: str) -> dict[str, str]:
         "status",
         "git_commit",
         "host",
-        *PASSING_TAGS,
+        "pruned_at",
     )
     values = {name: trial[name] for name in names} | {
+        "failure": failure.get("failure"),
+        "failure_kind": failure.get("failure_kind"),
         TRIAL_TAG: trial["trial_id"],
         "study": study,
         "mlflow.runName": run_name(trial),
         "mlflow.source.type": "LOCAL",
         "mlflow.source.name": f"sweep run {study}",
         "mlflow.source.git.commit": trial["git_commit"],
-        "mlflow.note.content": _note(trial),
+        "mlflow.note.content": _note(rows),
     }
     return {key: str(value)[:5000] for key, value in values.items() if value not in ("", None)}
 
 
-def _note(trial: Row) -> str:
+def _note(rows: TrialRows) -> str:
     """Say in a sentence or two what this run is and how it ended."""
+    trial = rows.trial
     if trial["task"] == "probe":
         what = f"`{trial['encoder']}` as it was downloaded, nothing trained."
     else:
@@ -184,16 +188,17 @@ def _note(trial: Row) -> str:
             f"`{trial['encoder']}`, ablation `{trial['ablation']}`, fine-tuned for "
             f"{trial['task']} on {trial['train'] or trial['source']}, seed {trial['seed']}."
         )
-    if trial["status"] == "failed":
-        end = f"**Failed** ({trial['failure_kind']}, attempt {trial['attempt']}): "
-        end += f"`{(trial['failure'] or 'no message').splitlines()[0][:300]}`"
-    elif trial["status"] == "pruned":
-        end = f"**Pruned** after epoch {trial['pruned_at']}: no scores, enters no mean."
-    elif trial["best_epoch"]:
-        end = f"Epoch {trial['best_epoch']} was best on {trial['source']} dev."
-    else:
-        end = ""
-    return f"{what} {end}\n\nTrial `{trial['trial_id']}`; `sweep show {trial['trial_id']}`"
+    ends = []
+    if trial["status"] == "pruned":
+        ends.append(f"**Pruned** after epoch {trial['pruned_at']}: no scores, enters no mean.")
+    elif trial["status"] == "done" and trial["best_epoch"]:
+        ends.append(f"Epoch {trial['best_epoch']} was best on {trial['source']} dev.")
+    for job in rows.failures:
+        failed = "Failed" if job is trial else "Failed to measure more"
+        first = (job["failure"] or "no message").splitlines()[0][:300]
+        ends.append(f"**{failed}** ({job['failure_kind']}, attempt {job['attempt']}): `{first}`")
+    text = " ".join([what, *ends])
+    return f"{text}\n\nTrial `{trial['trial_id']}`; `sweep show {trial['trial_id']}`"
 
 
 def _curve(curves: Sequence[Row], trial: Row, finished: int) -> Iterator[Point]:
@@ -281,9 +286,9 @@ def _files(rows: TrialRows) -> Iterator[tuple[str, str]]:
     }
     environment["versions"] = _json(trial["versions"])
     yield "environment.json", json.dumps(environment, indent=2, sort_keys=True)
-    if trial["status"] == "failed":
-        text = trial["traceback"] or trial["failure"] or "no traceback was recorded"
-        yield f"failures/attempt-{trial['attempt']}.txt", text
+    for job in rows.failures:
+        text = job["traceback"] or job["failure"] or "no traceback was recorded"
+        yield f"failures/{key_of(job['commit_id']).replace('/', '_')}.txt", text
     if rows.similarity.num_rows:
         for name, table in tables(rows.similarity, trial["source"]).items():
             yield f"similarity/{name}.json", json.dumps(table)

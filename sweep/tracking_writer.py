@@ -5,9 +5,10 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, Protocol, TypeVar
 
-from sweep.tracking_rows import Rows, TrialRows, by_trial
+from sweep.tracking_rows import Rows, TrialRows, by_trial, n_trials
 from sweep.tracking_trial import Shown, shown
 
 _log = logging.getLogger(__name__)
@@ -65,7 +66,8 @@ class Writer:
         self._most_waiting = most_waiting
         self._window: Window | None = None
         self._has_warned = False
-        self._waiting: deque[Rows] = deque()
+        self._waiting: deque[tuple[int, Rows]] = deque()
+        self._n_waiting = 0
         self._submitted = 0
         self._counts: dict[Change, int] = {"created": 0, "completed": 0, "unchanged": 0}
         self._changed = threading.Condition()
@@ -78,10 +80,12 @@ class Writer:
 
     def submit(self, rows: Rows) -> None:
         """Hand over the rows of one trial or more; returns at once and never raises."""
+        n = n_trials(rows)
         with self._changed:
-            self._submitted += rows.trials.num_rows
-            if len(self._waiting) < self._most_waiting and not self._closing.is_set():
-                self._waiting.append(rows)
+            self._submitted += n
+            if self._n_waiting < self._most_waiting and not self._closing.is_set():
+                self._n_waiting += n
+                self._waiting.append((n, rows))
                 self._changed.notify()
 
     def close(self, timeout: float = 30.0) -> Tracked:
@@ -100,21 +104,24 @@ class Writer:
     def _run(self) -> None:
         self._attempt(self._opened)
         while (rows := self._next()) is not None:
-            try:
-                trials = list(by_trial(rows))
-            except Exception as error:  # noqa: BLE001 - odd rows must not end the thread
-                self._say(error)
-                continue
-            for trial in trials:
-                if not self._abandoned.is_set():
-                    self._persist(trial)
+            self._attempt(partial(self._persist_all, rows))
         if not self._abandoned.is_set() and self._window is not None:
             self._attempt(self._window.finish)
 
     def _next(self) -> Rows | None:
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._closing.is_set())
-            return self._waiting.popleft() if self._waiting else None
+            if not self._waiting:
+                return None
+            n, rows = self._waiting.popleft()
+            self._n_waiting -= n
+            return rows
+
+    def _persist_all(self, rows: Rows) -> None:
+        for trial in by_trial(rows):
+            if self._abandoned.is_set():
+                return
+            self._persist(trial)
 
     def _persist(self, trial: TrialRows) -> None:
         """Try until it is written, refused three times, or the writer closes on a dead window."""

@@ -19,7 +19,7 @@ import pytest
 
 from analysis.schema import TABLES
 from sweep.tracking import Tracked, Tracker, TrackingError, track, tracking_uri
-from sweep.tracking_rows import by_trial
+from sweep.tracking_rows import by_trial, n_trials
 from sweep.tracking_similarity import draw, heatmaps, pairs, tables
 from sweep.tracking_trial import run_name, shown
 from sweep.tracking_uri import reason, without_secret
@@ -264,11 +264,11 @@ def test_params_and_tags_say_what_the_trial_is():
 
 def test_failed_trial_shows_its_reason():
     """A failed trial is a FAILED run with its reason as tags and its traceback as a file."""
-    run = one(rows_of([failed(attempt=2)]))
+    run = one(rows_of([failed(commit_id="aa.failed-2-ff")]))
     assert run.status == "FAILED"
     assert run.tags["failure_kind"] == "user"
     assert run.tags["failure"] == "no head for 9 labels\nmore"
-    assert run.files["failures/attempt-2.txt"] == "Traceback: here"
+    assert run.files["failures/aa.failed-2-ff.txt"] == "Traceback: here"
     assert "no head for 9 labels" in run.tags["mlflow.note.content"]
 
 
@@ -296,6 +296,39 @@ def test_rows_go_to_their_own_trial():
     )
     cut = {p.trial["trial_id"]: sorted(s["value"] for s in p.scores) for p in by_trial(rows)}
     assert cut == {"aa": [0.1], "bb": [0.2, 0.3], "cc": []}
+
+
+def test_trial_that_was_asked_for_more_is_one_run():
+    """Of a trial's jobs its training names the run; what failed later is told, the run is done."""
+    later = {"kind": "measure", "finished": START + timedelta(days=1)}
+    jobs = [
+        trial(commit_id="aa+1", host="node-2", **later),
+        trial(),
+        failed(commit_id="aa+2.failed-1-ff"),
+    ]
+    rows = rows_of(jobs, [score("aa", "fr_pud", 0.7), score("aa", "ja_pud", 0.3)])
+    run = one(rows)
+    assert n_trials(rows) == 1
+    assert (run.status, run.tags["status"], run.tags["host"]) == ("FINISHED", "done", "node-1")
+    assert run.tags["failure"] == "no head for 9 labels\nmore"
+    assert run.finished - run.started == 90_000
+    assert set(run.files) == {"spec.json", "environment.json", "failures/aa_2.failed-1-ff.txt"}
+
+
+def test_encoded_columns_are_read_as_plain_ones():
+    """Dictionary-encoded tables, as a ledger may hold them, give the same runs."""
+
+    def encoded(table):
+        columns = [
+            column.dictionary_encode() if pa.types.is_string(column.type) else column
+            for column in table.columns
+        ]
+        return pa.table(columns, table.column_names)
+
+    rows = whole("bb", "aa")
+    other = Rows(**{name: encoded(table) for name, table in vars(rows).items()})
+    digests = [shown(part, "s").digest for part in by_trial(rows)]
+    assert [shown(part, "s").digest for part in by_trial(other)] == digests
 
 
 def test_table_has_a_line_per_layer():
@@ -680,7 +713,7 @@ def test_lost_answer_makes_no_second_run(store, study, monkeypatch):
 
 def test_failed_then_done_is_one_run(store, study):
     """A trial that failed and then went well is one FINISHED run without a reason of failure."""
-    track(study, rows_of([failed()]), store=str(store))
+    track(study, rows_of([failed(commit_id="aa.failed-1-ff")]), store=str(store))
     client = client_of(store)
     run = runs_of(client, study)["aa"]
     assert run.info.status == "FAILED"
@@ -689,7 +722,7 @@ def test_failed_then_done_is_one_run(store, study):
     again = runs_of(client, study)["aa"]
     assert (again.info.run_id, again.info.status) == (run.info.run_id, "FINISHED")
     assert not {"failure", "failure_kind"} & set(again.data.tags)
-    assert "failures/attempt-1.txt" in files_of(client, run.info.run_id)
+    assert "failures/aa.failed-1-ff.txt" in files_of(client, run.info.run_id)
 
 
 def test_new_target_goes_into_the_same_run(store, study):
