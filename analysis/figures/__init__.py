@@ -1,1 +1,4 @@
-"""Figures: one function finds the numbers, another draws them."""
+"""Figures: `*_data()` finds the numbers, `draw_*()` draws them, `style` looks after the files.
+
+blocks, profiles, alignments -> data (tested, and written as CSV) -> matplotlib -> SVG and PNG
+"""

@@ -1,0 +1,271 @@
+"""What the blocks say: means, differences with their uncertainty, correlations. No text, no files.
+
+Chance enters by generators that are made from the name of what is tested, so that the numbers of
+one setting do not depend on which others are there.
+"""
+
+import math
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from analysis import gaps
+from analysis.blocks import Block
+from analysis.correlation import Correlation, correlate, permutation_p, spearman
+from analysis.gaps import Paired
+from analysis.intervals import NONE, Interval, bootstrap, paired_t
+from analysis.profiles import FINE_TUNED, PRETRAINED, Profile
+from analysis.roster import Roster
+from analysis.significance import holm, sign_flip
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A difference and what is known of its spread.
+
+    Attributes:
+        mean: Fraction; NaN where there is none.
+        sd: Over paired seeds (ddof 1); NaN below two.
+        n: Paired seeds.
+        over_seeds: 95 % t interval; NaN below two seeds.
+        over_targets: 95 % bootstrap interval over target languages; NaN where it has no meaning.
+    """
+
+    mean: float
+    sd: float
+    n: int
+    over_seeds: Interval
+    over_targets: Interval = NONE
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What one ablation does to one setting.
+
+    Attributes:
+        ablation: Which.
+        source: Difference on the source language.
+        others: Mean difference over the other languages.
+        beyond: `others` less `source`: what transfer loses on top. It is the gap's fall.
+        p_others: Sign flips over languages: "the others lose nothing"; and after Holm.
+        p_beyond: The same for "the others lose what the source loses"; and after Holm.
+    """
+
+    ablation: str
+    source: Estimate
+    others: Estimate
+    beyond: Estimate
+    p_others: tuple[float, float]
+    p_beyond: tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """All that one block says.
+
+    Attributes:
+        block: Which.
+        scores: Seed means of every target, with spread.
+        scores_x: Mean over the other languages (SRC-X); NaN where one of them is missing.
+        gap: Cross-lingual gap of seed means; None without a source test set or without X.
+        delta: Differences to the reference by target; None without a reference.
+        delta_x: Their mean over the other languages.
+        effects: One an ablation, without the reference.
+        lacking: For each ablation the targets that it has no number for.
+    """
+
+    block: Block
+    scores: Paired
+    scores_x: Paired
+    gap: Float[np.ndarray, "a t"] | None
+    delta: Paired | None
+    delta_x: Paired | None
+    effects: tuple[Effect, ...]
+    lacking: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Alignment:
+    """How similarity goes with transfer in the reference models of one block.
+
+    Attributes:
+        block: Scores.
+        profile: Similarities.
+        targets: Languages that have both; the source only if it was asked for.
+        gap: Their cross-lingual gap, mean over seeds.
+        similarity: State -> their similarity to the source, mean over seeds and layers.
+        whole: State -> rho over the mean of layers.
+        layers: State -> rho(score, similarity) of each layer of the profile; NaN if undefined.
+        p_layers: State -> permutation p of each layer; not corrected.
+    """
+
+    block: Block
+    profile: Profile
+    targets: tuple[str, ...]
+    gap: Float[np.ndarray, " t"]
+    similarity: Mapping[str, Float[np.ndarray, " t"]]
+    whole: Mapping[str, Correlation]
+    layers: Mapping[str, Float[np.ndarray, " l"]]
+    p_layers: Mapping[str, Float[np.ndarray, " l"]]
+
+
+def generator(*names: object) -> np.random.Generator:
+    """A generator that depends on names only."""
+    return np.random.default_rng(zlib.crc32("|".join(map(str, names)).encode()))
+
+
+def weigh(block: Block, known: Roster) -> Evidence:
+    """Compute what a block says."""
+    reference, others = block.lineup.reference, block.others
+    scores = gaps.over_seeds(block.values)
+    has_gap = block.source is not None and bool(others)
+    gap = gaps.cross_lingual_gap(scores.mean, block.source or 0) if has_gap else None
+    delta = delta_x = None
+    effects: tuple[Effect, ...] = ()
+    if reference is not None:
+        delta = gaps.deltas(block.values, reference)
+        delta_x = _mean_of_targets(delta, others)
+        effects = _effects(block, delta, delta_x, generator(known.settings[block.lineup.setting]))
+    return Evidence(
+        block,
+        scores,
+        _mean_of_targets(scores, others),
+        gap,
+        delta,
+        delta_x,
+        effects,
+        gaps.lacking(scores.mean, tuple(range(len(block.targets)))),
+    )
+
+
+def _mean_of_targets(paired: Paired, among: tuple[int, ...]) -> Paired:
+    """Seed means first, then the mean over targets; the spread is that of whole seeds."""
+    spread = gaps.over_seeds(gaps.over_targets(paired.by_seed, among))
+    return Paired(spread.by_seed, gaps.over_targets(paired.mean, among), spread.sd, spread.n)
+
+
+def _effects(
+    block: Block, delta: Paired, delta_x: Paired, rng: np.random.Generator
+) -> tuple[Effect, ...]:
+    found, tests = [], []
+    for a, ablation in enumerate(block.lineup.ablations):
+        if a == block.lineup.reference:
+            continue
+        on_targets = delta.mean[a, list(block.others)]
+        whole = not np.isnan(on_targets).any()
+        on_source = np.full(len(block.lineup.seeds), np.nan)
+        if block.source is not None:
+            on_source = delta.by_seed[a, block.source]
+        source = _estimate(on_source)
+        others = _estimate(delta_x.by_seed[a], delta_x.mean[a], on_targets, rng)
+        beyond = _estimate(
+            delta_x.by_seed[a] - on_source,
+            delta_x.mean[a] - source.mean,
+            on_targets - source.mean,
+            rng,
+        )
+        tests.append(
+            (sign_flip(on_targets, rng), sign_flip(on_targets - source.mean, rng))
+            if whole
+            else (math.nan, math.nan)
+        )
+        found.append((ablation, source, others, beyond))
+    corrected = [holm(np.array([p[i] for p in tests])) for i in range(2)]
+    return tuple(
+        Effect(
+            *parts,
+            (tests[i][0], float(corrected[0][i])),
+            (tests[i][1], float(corrected[1][i])),
+        )
+        for i, parts in enumerate(found)
+    )
+
+
+def _estimate(
+    by_seed: Float[np.ndarray, " s"],
+    mean: float | None = None,
+    by_target: Float[np.ndarray, " t"] | None = None,
+    rng: np.random.Generator | None = None,
+) -> Estimate:
+    paired = gaps.over_seeds(by_seed)
+    over_targets = NONE
+    if by_target is not None and rng is not None and not np.isnan(by_target).any():
+        over_targets = bootstrap(by_target, rng, draws=4_000)
+    return Estimate(
+        float(paired.mean if mean is None else mean),
+        float(paired.sd),
+        int(paired.n),
+        paired_t(by_seed[~np.isnan(by_seed)]),
+        over_targets,
+    )
+
+
+def align(
+    block: Block,
+    profile: Profile,
+    known: Roster,
+    *,
+    include_source: bool = False,
+    include_embeddings: bool = False,
+) -> Alignment | None:
+    """Correlate similarity with transfer over the targets of the reference models.
+
+    Args:
+        block: Scores.
+        profile: Similarities of the same setting.
+        known: Who took part.
+        include_source: Count the source as a target of gap 0 and similarity 1 (D-24).
+        include_embeddings: Average similarity over states 0..L in place of 1..L.
+
+    Returns:
+        None without a reference, a source test set, or a target that has both numbers.
+    """
+    reference, source = block.lineup.reference, block.source
+    if reference is None or source is None:
+        return None
+    both = [(i, profile.targets.index(block.targets[i])) for i in block.others
+            if block.targets[i] in profile.targets]  # fmt: skip
+    if not both:
+        return None
+    rows, at = [i for i, _ in both], [i for _, i in both]
+    scores = block.values[reference]
+    gap_by_seed = (scores[source] - scores[rows]).T
+    own = int(include_source)
+    gap_by_seed = np.pad(gap_by_seed, ((0, 0), (0, own)))
+    gap = gaps.over_seeds(gap_by_seed.T).mean
+    averaged = [i for i, layer in enumerate(profile.layers) if layer > 0 or include_embeddings]
+    n_seeds = len(block.lineup.seeds)
+    tuned = np.moveaxis(profile.values[reference][at], -1, 0)
+    states = {FINE_TUNED: tuned, PRETRAINED: np.tile(profile.pretrained[at], (n_seeds, 1, 1))}
+    similarity, whole, layers, p_layers = {}, {}, {}, {}
+    for state, by_seed in states.items():
+        padded = np.pad(by_seed, ((0, 0), (0, own), (0, 0)), constant_values=1.0)
+        if np.isnan(by_seed).all():
+            continue
+        rng = generator(known.settings[block.lineup.setting], profile.measure, state, block.family)
+        mean = gaps.over_seeds(np.moveaxis(padded, 0, -1)).mean
+        similarity[state] = mean[:, averaged].mean(axis=1)
+        whole[state] = correlate(
+            gap,
+            similarity[state],
+            rng,
+            gap_by_seed=gap_by_seed,
+            similarity_by_seed=padded[:, :, averaged].mean(axis=2),
+        )
+        layers[state], p_layers[state] = _by_layer(gap, mean, rng)
+    targets = tuple(block.targets[i] for i in rows) + (block.targets[source],) * own
+    return Alignment(block, profile, targets, gap, similarity, whole, layers, p_layers)
+
+
+def _by_layer(
+    gap: Float[np.ndarray, " t"], similarity: Float[np.ndarray, "t l"], rng: np.random.Generator
+) -> tuple[Float[np.ndarray, " l"], Float[np.ndarray, " l"]]:
+    """Rho(score, similarity) and its p in every layer, over targets that all layers have."""
+    there = ~(np.isnan(gap) | np.isnan(similarity).any(axis=1))
+    x, y = similarity[there].T, gap[there]
+    if not there.any():
+        return np.full(len(x), np.nan), np.full(len(x), np.nan)
+    return -spearman(x, np.broadcast_to(y, x.shape)), permutation_p(x, y, rng)

@@ -1,0 +1,144 @@
+"""A heatmap of languages by layers, or of languages by ablations, with its numbers written in."""
+
+from dataclasses import dataclass
+
+import matplotlib as mpl
+import numpy as np
+from jaxtyping import Float
+from matplotlib.patches import Rectangle
+
+from analysis import labels, printed
+from analysis.evidence import Evidence
+from analysis.figures import style
+from analysis.figures.style import Drawing
+from analysis.profiles import Profile
+
+_DARK = 0.55
+"""Below this lightness, text on a colour is white."""
+
+
+_REACH = 0.15
+"""Differences beyond 15 points share one colour, so that smaller ones can be told apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heatmap:
+    """A figure of coloured cells.
+
+    Attributes:
+        title: One line.
+        rows: Names of the rows.
+        columns: Names of the columns.
+        x_label: What the columns are.
+        values: Fractions; NaN leaves a cell empty.
+        is_delta: Whether values are differences: coloured around 0, printed in points.
+    """
+
+    title: str
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    x_label: str
+    values: Float[np.ndarray, "r c"]
+    is_delta: bool = False
+
+    def csv(self) -> str:
+        """One row a cell."""
+        rows = [
+            (row, column, self.values[i, j])
+            for i, row in enumerate(self.rows)
+            for j, column in enumerate(self.columns)
+        ]
+        return style.to_csv(("row", "column", "value"), rows)
+
+
+def similarity_data(profile: Profile, source: str) -> Heatmap | None:
+    """Similarity of each language to the source in each state of the reference models.
+
+    Returns:
+        None when the reference has no similarities.
+    """
+    reference = profile.lineup.reference
+    if reference is None or np.isnan(profile.values[reference]).all():
+        return None
+    return Heatmap(
+        f"{_capital(labels.measure(profile.measure))} with {labels.language(source)}, x 100",
+        tuple(labels.language(target) for target in profile.targets),
+        tuple(str(layer) for layer in profile.layers),
+        "layer (0 = embeddings)",
+        profile.mean()[reference],
+    )
+
+
+def delta_data(evidence: Evidence) -> Heatmap | None:
+    """Difference to the reference of each language under each ablation.
+
+    Returns:
+        None without a reference or without any other ablation.
+    """
+    lineup = evidence.block.lineup
+    ablated = [a for a in range(len(lineup.ablations)) if a != lineup.reference]
+    if evidence.delta is None or not ablated:
+        return None
+    return Heatmap(
+        "Difference to REF in points",
+        tuple(labels.language(target) for target in evidence.block.targets),
+        tuple(labels.ablation_column(lineup.ablations[a]) for a in ablated),
+        "ablation",
+        evidence.delta.mean[ablated].T,
+        is_delta=True,
+    )
+
+
+def draw_heatmap(data: Heatmap) -> Drawing:
+    """Cells in colour, each with its number."""
+    finite = data.values[np.isfinite(data.values)]
+    if data.is_delta:
+        reach = min(max([0.05, *np.abs(finite).tolist()]), _REACH)
+        colours, norm = mpl.colormaps["PuOr"], mpl.colors.Normalize(-reach, reach)
+    else:
+        low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
+        colours, norm = mpl.colormaps["cividis"], mpl.colors.Normalize(low, max(high, low + 0.01))
+    tips = {}
+    n_rows, n_columns = data.values.shape
+    with style.canvas((style.SIZE[0], max(style.SIZE[1], 0.9 + 0.2 * n_rows))) as (figure, axes):
+        for (i, j), value in np.ndenumerate(data.values):
+            colour = colours(norm(value)) if np.isfinite(value) else (1.0, 1.0, 1.0, 1.0)
+            name = f"tip-{i}-{j}"
+            axes.add_patch(
+                Rectangle((j, i), 1, 1, facecolor=colour, edgecolor="white", lw=0.6, gid=name)
+            )
+            text = _text(value, is_delta=data.is_delta)
+            tips[name] = f"{data.rows[i]}, {data.x_label.split()[0]} {data.columns[j]}: {text}"
+            if n_columns <= 16:  # noqa: PLR2004 - more have no room for numbers
+                dark = float(np.dot(colour[:3], (0.299, 0.587, 0.114))) < _DARK
+                axes.text(
+                    j + 0.5,
+                    i + 0.52,
+                    text,
+                    ha="center",
+                    va="center",
+                    fontsize=6.5,
+                    color="white" if dark else style.INK,
+                )
+        axes.set_xlim(0, n_columns)
+        axes.set_ylim(n_rows, 0)
+        axes.grid(visible=False)
+        axes.set_xticks(np.arange(n_columns) + 0.5, data.columns)
+        axes.set_yticks(np.arange(n_rows) + 0.5, data.rows)
+        axes.tick_params(length=0)
+        for spine in axes.spines.values():
+            spine.set_visible(False)
+        axes.set_xlabel(data.x_label)
+        if data.is_delta and any(len(name) > 5 for name in data.columns):  # noqa: PLR2004 - room
+            axes.tick_params(axis="x", rotation=45)
+    return Drawing(figure, tips)
+
+
+def _text(value: float, *, is_delta: bool) -> str:
+    if not np.isfinite(value):
+        return printed.DASH
+    return printed.typeset(printed.delta(value, 1)) if is_delta else printed.score(value, 0)
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,137 @@
+"""A table as Markdown, LaTeX and CSV. Rounding happens here, last; CSV keeps every digit."""
+
+from collections.abc import Sequence
+
+from analysis import labels, printed
+from analysis.figures.style import to_csv
+from analysis.sheets import Number, Sheet
+
+CSV_COLUMNS = (
+    "encoder", "task", "detail", "family", "metric", "source", "target", "treebank", "ablation",
+    "kind", "value", "sd", "n", "low_95", "high_95", "trial_ids", "reference_trial_ids", "reason",
+)  # fmt: skip
+
+_MARKS = {"down2": ("*", "*"), "down5": ("**", "**")}
+_LATEX = {
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
+    "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+    "→": r"$\to$",
+}  # fmt: skip
+_PREAMBLE = r"""% Needs \usepackage{booktabs} and \usepackage[table]{xcolor}.
+\providecolor{xlingup}{HTML}{CFE3F5}
+\providecolor{xlingdowntwo}{HTML}{FBE3C4}
+\providecolor{xlingdownfive}{HTML}{EFA75A}"""
+_CELL = {"up": "xlingup", "down2": "xlingdowntwo", "down5": "xlingdownfive"}
+
+
+def shown(number: Number, digits: int = 2) -> str:
+    """A number as printed, with an ASCII minus; a dash where there is none."""
+    text = (printed.delta if number.is_delta else printed.score)(number.value, digits)
+    return text or printed.DASH
+
+
+def reasons(sheet: Sheet) -> tuple[str, ...]:
+    """Each reason of the sheet once, in the order of its numbers."""
+    found = (n.reason for line in sheet.lines for n in line.numbers if n.reason)
+    return tuple(dict.fromkeys(found))
+
+
+def heads(sheet: Sheet) -> tuple[str, ...]:
+    """Heads of the columns of numbers."""
+    return tuple(labels.ablation_column(name) for name in sheet.ablations)
+
+
+def markdown(sheet: Sheet) -> str:
+    """The table in Markdown: `**` marks a loss of 5 points or more, `*` one of 2 or more."""
+    notes = reasons(sheet)
+    columns = (*sheet.heads, *heads(sheet))
+    rule = ["---"] * len(sheet.heads) + ["---:"] * len(sheet.ablations)
+    rows = [
+        [*map(_plain, line.heads), *(_marked(number, notes) for number in line.numbers)]
+        for line in sheet.lines
+    ]
+    table = [[_plain(name) for name in columns], rule, *rows]
+    text = [f"**{_plain(sheet.title)}** (REF in percent, others as difference in points)", ""]
+    text += ["| " + " | ".join(row) + " |" for row in table]
+    text += ["", "**bold**: at least 5 points below REF; *italic*: at least 2."]
+    text += [f"[{i}] {_plain(reason)}" for i, reason in enumerate(notes, 1)]
+    return "\n".join(text) + "\n"
+
+
+def _marked(number: Number, notes: Sequence[str]) -> str:
+    before, after = _MARKS.get(printed.colour(number.value) if number.is_delta else "", ("", ""))
+    note = f" [{notes.index(number.reason) + 1}]" if number.reason else ""
+    return f"{before}{shown(number)}{after}{note}"
+
+
+def _plain(text: str) -> str:
+    """Text in a Markdown cell: nothing in it is markup."""
+    flat = " ".join(text.split())
+    return "".join(f"\\{c}" if c in "\\|*_`[]<>" else c for c in flat)
+
+
+def latex(sheet: Sheet) -> str:
+    """The table in LaTeX (booktabs), cells coloured by class."""
+    notes = reasons(sheet)
+    spec = "l" * len(sheet.heads) + "r" * len(sheet.ablations)
+    rows: list[str] = []
+    before = ""
+    for line in sheet.lines:
+        first = line.heads[0] if len(line.heads) > 1 else ""
+        rows += [r"\midrule"] if rows and first != before else []
+        own = [_escaped(head) for head in line.heads]
+        if first and first == before:
+            own[0] = ""
+        before = first
+        numbers = [_coloured(number, notes) for number in line.numbers]
+        rows.append(" & ".join([*own, *numbers]) + r" \\")
+    title = _escaped(sheet.title)
+    body = [
+        _PREAMBLE,
+        rf"% {title}",
+        rf"\begin{{tabular}}{{{spec}}}",
+        r"\toprule",
+        " & ".join(map(_escaped, (*sheet.heads, *heads(sheet)))) + r" \\",
+        r"\midrule",
+        *rows,
+        r"\bottomrule",
+        r"\end{tabular}",
+    ]
+    body += [
+        rf"\par\footnotesize\textsuperscript{{{i}}} {_escaped(reason)}"
+        for i, reason in enumerate(notes, 1)
+    ]
+    return "\n".join(body) + "\n"
+
+
+def _coloured(number: Number, notes: Sequence[str]) -> str:
+    text = shown(number).replace("-", "$-$").replace(printed.DASH, "--")
+    mark = f"\\textsuperscript{{{notes.index(number.reason) + 1}}}" if number.reason else ""
+    colour = _CELL.get(printed.colour(number.value), "") if number.is_delta else ""
+    return (rf"\cellcolor{{{colour}}}" if colour else "") + text + mark
+
+
+def _escaped(text: str) -> str:
+    return "".join(_LATEX.get(c, c) for c in " ".join(text.split()))
+
+
+def csv(sheets: Sequence[Sheet]) -> str:
+    """One row a number: fractions with all digits, n, sd, interval, trial ids, reason."""
+    rows = [
+        (
+            *line.address,
+            ablation,
+            "delta" if number.is_delta else "score",
+            number.value,
+            number.sd if number.n > 1 else float("nan"),
+            number.n,
+            *number.interval,
+            " ".join(number.trials),
+            " ".join(number.against),
+            number.reason,
+        )
+        for sheet in sheets
+        for line in sheet.lines
+        for ablation, number in zip(sheet.ablations, line.numbers, strict=True)
+    ]
+    return to_csv(CSV_COLUMNS, rows)

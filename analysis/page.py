@@ -1,0 +1,291 @@
+"""One HTML file with everything in it: no script, no network, nothing from data left unescaped."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import jinja2
+from markupsafe import Markup
+
+from analysis import formats, labels, printed
+from analysis.evidence import Alignment, Estimate, Evidence
+from analysis.findings import Finding
+from analysis.intervals import Interval
+from analysis.provenance import Group, duration
+from analysis.roster import Roster
+from analysis.sheets import Number, Sheet
+
+TEMPLATES = Path(__file__).parent / "templates"
+_FEW = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A figure in the page.
+
+    Attributes:
+        title: One line.
+        caption: What is to be seen.
+        svg: The drawing, made safe by `figures.style.inline`.
+        files: (name, relative path) of its files.
+    """
+
+    title: str
+    caption: str
+    svg: str
+    files: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Chapter:
+    """All that the page shows of one block.
+
+    Attributes:
+        finding: In words.
+        evidence: Its numbers.
+        sheet: Scores by target.
+        alignments: Similarity against transfer.
+        pictures: Its figures.
+    """
+
+    finding: Finding
+    evidence: Evidence
+    sheet: Sheet
+    alignments: tuple[Alignment, ...]
+    pictures: tuple[Picture, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Content of the page, before it is laid out.
+
+    Attributes:
+        title: Name of the study.
+        study_text: The study file; None leaves it out.
+        main: The main table.
+        chapters: One a block.
+        known: Who took part.
+        failures: One sentence on trials without numbers; empty when all have.
+        notes: What else a reader should know.
+        facts: Provenance.
+        groups: Every trial.
+        files: (name, relative path) of tables beside the page.
+        links: Trial id -> address of its tracking run.
+    """
+
+    title: str
+    study_text: str | None
+    main: Sheet
+    chapters: tuple[Chapter, ...]
+    known: Roster
+    failures: str
+    notes: tuple[str, ...]
+    facts: tuple[tuple[str, str], ...]
+    groups: tuple[Group, ...]
+    files: tuple[tuple[str, str], ...]
+    links: Mapping[str, str]
+
+
+def render(page: Page) -> str:
+    """Lay the page out."""
+    anchors = {
+        trial.trial_id: group.anchor
+        for group in page.groups
+        for trial, _ in group.rows
+        if trial.trial_id
+    }
+    template = _environment().get_template("page.html.jinja")
+    return template.render(
+        page=page,
+        css=Markup((TEMPLATES / "page.css").read_text(encoding="utf-8")),  # noqa: S704 - our own
+        main=_table(page.main, anchors),
+        chapters=[_chapter(chapter, anchors) for chapter in page.chapters],
+        groups=[_group(group, page.links) for group in page.groups],
+    )
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _chapter(chapter: Chapter, anchors: Mapping[str, str]) -> dict[str, object]:
+    pictures = [
+        {
+            "title": picture.title,
+            "caption": picture.caption,
+            "svg": Markup(picture.svg),  # noqa: S704 - matplotlib escapes text, `style` ids and tips
+            "files": picture.files,
+        }
+        for picture in chapter.pictures
+    ]
+    return {
+        "finding": chapter.finding,
+        "table": _table(chapter.sheet, anchors),
+        "pictures": pictures,
+        "effects": _effects(chapter.evidence),
+        "correlations": [row for a in chapter.alignments for row in _correlations(a)],
+        "n_others": len(chapter.evidence.block.others),
+    }
+
+
+def _table(sheet: Sheet, anchors: Mapping[str, str]) -> dict[str, object]:
+    notes = formats.reasons(sheet)
+    bodies: list[dict[str, object]] = []
+    rows: list[dict[str, object]] = []
+    before = None
+    for line in sheet.lines:
+        task = line.heads[0] if len(line.heads) > 1 else ""
+        if before is None or task != before:
+            rows = []
+            bodies.append({"head": task, "rows": rows})
+            before = task
+        cells = [_cell(number, anchors, notes) for number in line.numbers]
+        rows.append({"head": line.heads[-1], "cells": cells, "is_mean": line.is_mean})
+    return {
+        "title": sheet.title,
+        "head": sheet.heads[-1],
+        "columns": formats.heads(sheet),
+        "bodies": bodies,
+        "notes": notes,
+        "width": len(sheet.ablations) + 1,
+    }
+
+
+def _cell(number: Number, anchors: Mapping[str, str], notes: Sequence[str]) -> Markup:
+    """A table cell: the number, a link to its trials, and all that is known of it as a tip."""
+    colour = printed.colour(number.value) if number.is_delta else ""
+    text = printed.typeset(formats.shown(number, 2))
+    if number.reason:
+        mark = Markup("<sup>{}</sup>").format(notes.index(number.reason) + 1)
+        return Markup('<td class="none" title="{}">{}{}</td>').format(
+            number.reason, printed.DASH if math.isnan(number.value) else text, mark
+        )
+    spread = Markup("")
+    if not math.isnan(number.sd):
+        spread = Markup("<small>±{}</small>").format(printed.score(number.sd))
+    anchor = anchors.get(number.trials[0], "") if number.trials else ""
+    return Markup('<td class="{}"><a href="#{}" title="{}">{}</a>{}</td>').format(
+        colour, anchor, _tip(number), text, spread
+    )
+
+
+def _tip(number: Number) -> str:
+    unit = "points against REF" if number.is_delta else "%"
+    parts = [f"{printed.typeset(formats.shown(number, 4))} {unit}"]
+    what = "paired seed" if number.is_delta else "seed"
+    parts.append(f"n = {number.n} {what}{'s' * (number.n != 1)}")
+    if not math.isnan(number.sd):
+        low, high = (printed.typeset(printed.score(end)) for end in number.interval)
+        parts.append(f"sd {printed.score(number.sd)}, 95 % interval {low} to {high}")
+    parts.append(f"trials {_some(number.trials)}")
+    if number.against:
+        parts.append(f"reference {_some(number.against)}")
+    return "; ".join(parts)
+
+
+def _some(ids: Sequence[str]) -> str:
+    more = f" and {len(ids) - _FEW} more" if len(ids) > _FEW else ""
+    return ", ".join(ids[:_FEW]) + more
+
+
+def _effects(evidence: Evidence) -> list[dict[str, str]]:
+    return [
+        {
+            "ablation": labels.ablation_column(effect.ablation),
+            "source": _estimate(effect.source),
+            "others": _estimate(effect.others),
+            "over_targets": _interval(effect.others.over_targets),
+            "beyond": _estimate(effect.beyond),
+            "beyond_over_targets": _interval(effect.beyond.over_targets),
+            "p": _p(effect.p_beyond[0]),
+            "holm": _p(effect.p_beyond[1]),
+            "n": str(effect.others.n),
+        }
+        for effect in evidence.effects
+    ]
+
+
+def _estimate(estimate: Estimate) -> str:
+    text = printed.typeset(printed.delta(estimate.mean)) or printed.DASH
+    interval = _interval(estimate.over_seeds)
+    return text if interval == printed.DASH else f"{text} {interval}"
+
+
+def _interval(interval: Interval) -> str:
+    if math.isnan(interval[0]):
+        return printed.DASH
+    low, high = (printed.typeset(printed.score(end, 1)) for end in interval)
+    return f"[{low}, {high}]"
+
+
+def _p(p: float) -> str:
+    return printed.p_value(p).removeprefix("p = ").removeprefix("p ")
+
+
+def _correlations(alignment: Alignment) -> list[dict[str, str]]:
+    rows = []
+    for state, found in alignment.whole.items():
+        by_layer = alignment.layers[state]
+        best = ""
+        if not all(math.isnan(rho) for rho in by_layer):
+            k = max(
+                range(len(by_layer)), key=lambda i: -2.0 if math.isnan(by_layer[i]) else by_layer[i]
+            )
+            best = f"{_rho(float(by_layer[k]))} (layer {alignment.profile.layers[k]})"
+        spread = printed.DASH
+        if found.n_seeds > 1:
+            spread = f"{_rho(found.seed_mean)} ± {found.seed_sd:.2f} ({found.n_seeds} seeds)"
+        low, high = found.interval
+        rows.append(
+            {
+                "state": state,
+                "measure": labels.measure(alignment.profile.measure),
+                "score": _rho(found.rho_score),
+                "gap": _rho(found.rho_gap),
+                "interval": printed.DASH if math.isnan(low) else f"[{_rho(low)}, {_rho(high)}]",
+                "p": _p(found.p),
+                "n": str(found.n),
+                "seeds": spread,
+                "best": best,
+            }
+        )
+    return rows
+
+
+def _rho(rho: float) -> str:
+    return printed.DASH if math.isnan(rho) else printed.typeset(f"{rho:.2f}")
+
+
+def _group(group: Group, links: Mapping[str, str]) -> dict[str, object]:
+    rows = []
+    for trial, row in group.rows:
+        url = links.get(trial.trial_id, "")
+        facts = row or {}
+        memory = facts.get("peak_memory")
+        rows.append(
+            {
+                "id": trial.trial_id or printed.DASH,
+                # Only web addresses become links: `javascript:` must not.
+                "url": url if url.startswith(("https://", "http://")) else "",
+                "seed": trial.seed,
+                "status": trial.status,
+                "reason": trial.reason,
+                "epoch": facts.get("best_epoch") or "",
+                "commit": (facts.get("git_commit") or "")[:10],
+                "where": ", ".join(filter(None, (facts.get("host"), facts.get("device")))),
+                "train": duration(facts.get("train_s")),
+                "evaluate": duration(facts.get("evaluate_s")),
+                "memory": f"{memory / 1e9:.1f} GB" if memory else "",
+                "finished": f"{facts['finished']:%Y-%m-%d %H:%M}" if facts.get("finished") else "",
+            }
+        )
+    return {"group": group, "rows": rows}
