@@ -184,6 +184,9 @@ def duration(seconds: float) -> str:
 
 def remaining(board: Board, now: float) -> str:
     """How long the sweep will still take, in words."""
+    total = board.sum
+    if total.done + total.failed == total.total:
+        return "none left"
     left = board.left_s(now)
     return "time left: measuring" if left is None else f"about {duration(left)} left"
 

@@ -232,7 +232,7 @@ def test_no_terminal_gets_lines_without_colours(monkeypatch: pytest.MonkeyPatch)
         watch.finished(a, ended(a, "failed", "user", "[red]no such file"), retried=False)
     text = console.file.getvalue()  # type: ignore[attr-defined] # it is a StringIO
     assert "\x1b" not in text
-    assert text.splitlines()[1].endswith("user: [red]no such file; about 0 s left")
+    assert text.splitlines()[1].endswith("user: [red]no such file; none left")
 
 
 def test_no_color_is_honoured(monkeypatch: pytest.MonkeyPatch) -> None:
