@@ -9,16 +9,16 @@ checked without it.
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
 from trainables.ablations.layers import AblationError
 from trainables.registry import ABLATIONS, load
 from trainables.spec import TrialOptions, TrialSpec
 
 if TYPE_CHECKING:
-    from torch import nn
+    import torch
 
-    from trainables.encoders.base import Encoder
+    import trainables.encoders.base
 
 __all__ = [
     "Ablation",
@@ -51,6 +51,7 @@ class AblationReport:
         )
 
 
+@runtime_checkable  # so that shapes and types can be checked in tests
 class Ablation(Protocol):
     """One part of an ablation, checked against an encoder of a known number of layers.
 
@@ -63,7 +64,7 @@ class Ablation(Protocol):
     excludes: ClassVar[frozenset[str]]
 
     @classmethod
-    def parse(cls, argument: str | None, n_layers: int, text: str) -> Self:
+    def parse(cls, argument: str | None, n_layers: int, text: str) -> "Ablation":
         """Read what stands after the colon; None where there is no colon.
 
         Raises:
@@ -71,7 +72,7 @@ class Ablation(Protocol):
         """
         ...
 
-    def touch(self, encoder: "Encoder", spec: TrialSpec) -> AblationReport:
+    def touch(self, encoder: "trainables.encoders.base.Encoder", spec: TrialSpec) -> AblationReport:
         """Do it to a pristine encoder, in place."""
         ...
 
@@ -125,7 +126,9 @@ def canonical(text: str, n_layers: int) -> str:
     return "+".join(str(part) for part in parse(text, n_layers))
 
 
-def apply(encoder: "Encoder", text: str, *, spec: TrialSpec) -> AblationReport:
+def apply(
+    encoder: "trainables.encoders.base.Encoder", text: str, *, spec: TrialSpec
+) -> AblationReport:
     """Do an ablation to a freshly loaded encoder, in place.
 
     Args:
@@ -142,7 +145,7 @@ def apply(encoder: "Encoder", text: str, *, spec: TrialSpec) -> AblationReport:
     return report
 
 
-def set_train_mode(encoder: "Encoder", options: TrialOptions) -> None:
+def set_train_mode(encoder: "trainables.encoders.base.Encoder", options: TrialOptions) -> None:
     """Put an encoder into train mode, but keep what is frozen as it computes in evaluation (D-13).
 
     Embeddings and blocks without a trainable weight stay in eval mode, so that no dropout disturbs
@@ -157,7 +160,7 @@ def set_train_mode(encoder: "Encoder", options: TrialOptions) -> None:
             module.eval()
 
 
-def parameter_hash(module: "nn.Module") -> str:
+def parameter_hash(module: "torch.nn.Module") -> str:
     """A hash of names, shapes, types and bytes of all parameters: equal if no bit has changed."""
     digest = hashlib.sha256()
     for name, parameter in module.named_parameters():

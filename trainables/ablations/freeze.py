@@ -6,16 +6,16 @@ layers: `freeze:1-3` would leave it open whether the embeddings below are meant,
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar
 
 from trainables.ablations.base import AblationReport
 from trainables.ablations.layers import AblationError
 from trainables.spec import TrialSpec
 
 if TYPE_CHECKING:
-    from torch import nn
+    import torch
 
-    from trainables.encoders.base import Encoder
+    import trainables.encoders.base
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Freeze:
     excludes: ClassVar[frozenset[str]] = frozenset()
 
     @classmethod
-    def parse(cls, argument: str | None, n_layers: int, text: str) -> Self:
+    def parse(cls, argument: str | None, n_layers: int, text: str) -> "Freeze":
         """Takes one number, 0..`n_layers`.
 
         Raises:
@@ -51,7 +51,7 @@ class Freeze:
     def __str__(self) -> str:
         return f"freeze:{self.through}"
 
-    def touch(self, encoder: "Encoder", spec: TrialSpec) -> AblationReport:  # noqa: ARG002 - one signature for all
+    def touch(self, encoder: "trainables.encoders.base.Encoder", spec: TrialSpec) -> AblationReport:  # noqa: ARG002 - one signature for all
         """Switch gradients off."""
         frozen = {id(p): p for p in below(encoder, self.through)}
         for parameter in frozen.values():
@@ -59,7 +59,7 @@ class Freeze:
         return AblationReport(n_frozen=sum(p.numel() for p in frozen.values()))
 
 
-def below(encoder: "Encoder", state: int) -> list["nn.Parameter"]:
+def below(encoder: "trainables.encoders.base.Encoder", state: int) -> list["torch.nn.Parameter"]:
     """Parameters of embeddings and blocks 1..`state`, and whatever else state `state` depends on.
 
     Parts that lie outside both but feed the frozen blocks, such as DeBERTa's table of relative

@@ -8,7 +8,7 @@ so a layer's new weights do not depend on which other layers are in the set.
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from trainables.ablations.base import AblationReport
 from trainables.ablations.layers import AblationError, parse_layers, spell_layers
@@ -17,9 +17,8 @@ from trainables.spec import TrialSpec
 
 if TYPE_CHECKING:
     import torch
-    from torch import Tensor, nn
 
-    from trainables.encoders.base import Encoder
+    import trainables.encoders.base
 
 Distribution = Literal["normal", "torch-default"]
 
@@ -35,7 +34,7 @@ class RandomInit:
     excludes: ClassVar[frozenset[str]] = frozenset()
 
     @classmethod
-    def parse(cls, argument: str | None, n_layers: int, text: str) -> Self:
+    def parse(cls, argument: str | None, n_layers: int, text: str) -> "RandomInit":
         """Takes a set of layers.
 
         Raises:
@@ -48,7 +47,7 @@ class RandomInit:
     def __str__(self) -> str:
         return f"reinit:{spell_layers(self.layers)}"
 
-    def touch(self, encoder: "Encoder", spec: TrialSpec) -> AblationReport:
+    def touch(self, encoder: "trainables.encoders.base.Encoder", spec: TrialSpec) -> AblationReport:
         """Re-initialise each block of the set."""
         blocks = [encoder.blocks[layer - 1] for layer in self.layers]
         n = reinitialise(encoder, blocks, spec.seed, spec.options.reinit)
@@ -66,7 +65,7 @@ class FromScratch:
     excludes: ClassVar[frozenset[str]] = frozenset({"reinit"})
 
     @classmethod
-    def parse(cls, argument: str | None, n_layers: int, text: str) -> Self:  # noqa: ARG003 - one signature for all
+    def parse(cls, argument: str | None, n_layers: int, text: str) -> "FromScratch":  # noqa: ARG003 - one signature for all
         """Takes no argument.
 
         Raises:
@@ -79,14 +78,17 @@ class FromScratch:
     def __str__(self) -> str:
         return "all"
 
-    def touch(self, encoder: "Encoder", spec: TrialSpec) -> AblationReport:
+    def touch(self, encoder: "trainables.encoders.base.Encoder", spec: TrialSpec) -> AblationReport:
         """Re-initialise every parameter of the encoder."""
         n = reinitialise(encoder, [encoder.model], spec.seed, "normal")
         return AblationReport(n_reinitialised=n)
 
 
 def reinitialise(
-    encoder: "Encoder", modules: Iterable["nn.Module"], seed: int, how: Distribution
+    encoder: "trainables.encoders.base.Encoder",
+    modules: Iterable["torch.nn.Module"],
+    seed: int,
+    how: Distribution,
 ) -> int:
     """Draw all parameters of some parts of an encoder anew.
 
@@ -133,8 +135,8 @@ def reinitialise(
 
 
 def _parameters(
-    modules: Iterable["nn.Module"],
-) -> Iterator[tuple["nn.Module", str, "nn.Parameter"]]:
+    modules: Iterable["torch.nn.Module"],
+) -> Iterator[tuple["torch.nn.Module", str, "torch.nn.Parameter"]]:
     """Each parameter with the module that owns it and its name there."""
     for module in modules:
         for owner in module.modules():
@@ -159,7 +161,7 @@ class Draw:
     spread: float = 0.0
     zero_row: int | None = None
 
-    def fill(self, parameter: "Tensor", source: "torch.Generator") -> None:
+    def fill(self, parameter: "torch.Tensor", source: "torch.Generator") -> None:
         """Draw on the CPU, so that every device gets the same weights."""
         import torch
 
@@ -174,7 +176,7 @@ class Draw:
             fresh[self.zero_row] = 0.0
         parameter.copy_(fresh)
 
-    def check(self, parameter: "Tensor", name: str) -> None:
+    def check(self, parameter: "torch.Tensor", name: str) -> None:
         """Assert that mean and standard deviation are those of the recipe, up to chance."""
         import torch
 
@@ -194,9 +196,9 @@ class Draw:
 
 
 def _recipe(
-    owner: "nn.Module",
+    owner: "torch.nn.Module",
     own_name: str,
-    parameter: "nn.Parameter",
+    parameter: "torch.nn.Parameter",
     *,
     name: str,
     how: Distribution,
@@ -226,7 +228,7 @@ def _recipe(
     )
 
 
-def _fan_in(owner: "nn.Module", weight: "Tensor") -> int:
+def _fan_in(owner: "torch.nn.Module", weight: "torch.Tensor") -> int:
     """Inputs of one output; matrices are [out, in, ...], but for the `Conv1D` of the GPT kind."""
     if type(owner).__name__ == "Conv1D":
         return int(weight.shape[0])

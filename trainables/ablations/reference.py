@@ -1,7 +1,7 @@
 """`ref`: the pretrained encoder as it is, which every other ablation is compared with."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar
 
 from trainables.ablations.base import AblationReport
 from trainables.ablations.layers import AblationError
@@ -9,7 +9,7 @@ from trainables.registry import ABLATIONS
 from trainables.spec import TrialSpec
 
 if TYPE_CHECKING:
-    from trainables.encoders.base import Encoder
+    import trainables.encoders.base
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Reference:
     excludes: ClassVar[frozenset[str]] = frozenset(ABLATIONS) - {"ref"}
 
     @classmethod
-    def parse(cls, argument: str | None, n_layers: int, text: str) -> Self:  # noqa: ARG003 - one signature for all
+    def parse(cls, argument: str | None, n_layers: int, text: str) -> "Reference":  # noqa: ARG003 - one signature for all
         """Takes no argument.
 
         Raises:
@@ -32,6 +32,6 @@ class Reference:
     def __str__(self) -> str:
         return "ref"
 
-    def touch(self, encoder: "Encoder", spec: TrialSpec) -> AblationReport:  # noqa: ARG002 - one signature for all
+    def touch(self, encoder: "trainables.encoders.base.Encoder", spec: TrialSpec) -> AblationReport:  # noqa: ARG002 - one signature for all
         """Leave the encoder as it was loaded."""
         return AblationReport()

@@ -16,7 +16,7 @@ from trainables.encoders.fingerprint import EncoderError, encoder_ref, local_fol
 from trainables.spec import EncoderRef
 
 if TYPE_CHECKING:
-    from trainables.encoders.base import Encoder
+    import trainables.encoders.base
 
 __all__ = ["EncoderError", "encoder_ref", "load_encoder", "load_tokenizer", "quiet"]
 
@@ -24,7 +24,7 @@ BUFFERS = ("position_ids", "token_type_ids", "inv_freq")
 """Ends of keys that old checkpoints store and that hold no weights."""
 
 
-def load_encoder(ref: EncoderRef) -> "Encoder":
+def load_encoder(ref: EncoderRef) -> "trainables.encoders.base.Encoder":
     """A pristine copy of an encoder in fp32, in eval mode, on the CPU.
 
     The files are read once per process; each call copies what was read, so what a trial does to
@@ -39,13 +39,13 @@ def load_encoder(ref: EncoderRef) -> "Encoder":
 
 
 @lru_cache(maxsize=1)
-def _pristine(ref: EncoderRef) -> "Encoder":
+def _pristine(ref: EncoderRef) -> "trainables.encoders.base.Encoder":
     import torch
 
     from trainables.encoders.base import Encoder
 
     folder = local_folder(ref)
-    with torch.random.fork_rng(), quiet():
+    with torch.random.fork_rng(devices=[]), quiet():
         model = _load(folder, ref.name)
     model.requires_grad_(requires_grad=True)
     encoder = Encoder(model, ref.name).eval()

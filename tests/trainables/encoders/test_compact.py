@@ -10,7 +10,7 @@ from trainables.encoders.compact import CompactEmbedding, CompactTable, decay_fa
 from trainables.encoders.pretrained import encoder_ref, load_encoder
 from trainables.spec import HyperParameters, TrialSpec
 
-USED = [0, 3, 4, 5, 7, 11, 40]
+USED = np.array([0, 3, 4, 5, 7, 11, 40])
 RATES = [1e-3, 2e-3, 1.5e-3, 1e-3]
 
 
@@ -35,7 +35,7 @@ def train(encoder, *, weight_decay=0.0):
     torch.manual_seed(7)
     encoder.train()
     for rate in RATES:
-        ids = torch.tensor(USED)[torch.randint(len(USED), (2, 6))]
+        ids = torch.from_numpy(USED)[torch.randint(len(USED), (2, 6))]
         optimiser.param_groups[0]["lr"] = rate
         optimiser.zero_grad(set_to_none=True)
         encoder(ids, torch.ones_like(ids)).last.square().mean().backward()
@@ -46,7 +46,7 @@ def test_training_is_the_same_bit_for_bit(ref):
     """Steps with the whole table and with the rows in use give equal weights everywhere."""
     whole, compact = load_encoder(ref), load_encoder(ref)
     train(whole)
-    table = CompactEmbedding(compact, np.array(USED))
+    table = CompactEmbedding(compact, USED)
     train(compact)
     table.release()
     assert parameter_hash(compact) == parameter_hash(whole)
@@ -61,7 +61,7 @@ def test_rows_not_in_use_keep_their_bits(bert):
     train(encoder)
     table.release()
     moved = (encoder.input_embedding.weight != before).any(dim=1).nonzero().flatten().tolist()
-    assert set(moved) <= set(USED)
+    assert set(moved) <= set(USED.tolist())
     assert len(moved) >= len(USED) - 1  # the padding row, 0, has no gradient
 
 
@@ -94,7 +94,7 @@ def test_an_id_outside_the_table_raises(bert):
 def test_an_id_outside_the_vocabulary_raises(bert, bad):
     """Tokenizer and weights that do not belong together are noticed before training."""
     with pytest.raises(IndexError, match=f"piece id {bad} is outside the encoder's vocabulary"):
-        CompactEmbedding(load_encoder(bert), [1, bad])
+        CompactEmbedding(load_encoder(bert), np.array([1, bad]))
 
 
 def test_ids_are_sorted_and_counted_once(bert):
@@ -131,7 +131,7 @@ def test_nothing_is_swapped_where_nothing_is_gained(bert, case):
     if case == "scaled":
         encoder.set_input_embedding(Scaled(800, 32))
     before = encoder.input_embedding
-    table = CompactEmbedding(encoder, [] if case == "no ids" else USED)
+    table = CompactEmbedding(encoder, USED[:0] if case == "no ids" else USED)
     assert encoder.input_embedding is before
     assert len(table.ids) == 0
     table.release()

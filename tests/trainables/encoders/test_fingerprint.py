@@ -52,6 +52,14 @@ def test_a_changed_file_that_matters_changes_the_fingerprint(copied, bert, name)
     assert folder_fingerprint(copied) != bert.fingerprint
 
 
+def test_the_name_of_a_file_matters(copied):
+    """The same bytes as added tokens or as a map of special ones are two tokenizers."""
+    (copied / "added_tokens.json").write_text("{}")
+    added = folder_fingerprint(copied)
+    (copied / "added_tokens.json").rename(copied / "special_tokens_map.json")
+    assert folder_fingerprint(copied) != added
+
+
 def test_other_files_do_not_matter(copied, bert):
     """A README or optimiser state beside the weights leaves the id alone."""
     (copied / "README.md").write_text("hello")

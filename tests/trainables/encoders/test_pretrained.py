@@ -158,6 +158,22 @@ def test_tokenizer_json_is_honoured_as_it_is(ref, text):
     assert load_tokenizer(ref)(text)["input_ids"] == raw.encode(text).ids
 
 
+def test_a_class_named_in_the_config_does_not_rebuild_the_pipeline(tiny_folders, tmp_path):
+    """The class XLMRobertaTokenizer would drop this normaliser; the file has the last word."""
+    from tokenizers import normalizers
+
+    folder = tmp_path / "lower"
+    shutil.copytree(tiny_folders["xlm-roberta"], folder)
+    raw = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    raw.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Lowercase()])
+    raw.save(str(folder / "tokenizer.json"))
+    about = json.loads((folder / "tokenizer_config.json").read_text())
+    about["tokenizer_class"] = "XLMRobertaTokenizer"
+    (folder / "tokenizer_config.json").write_text(json.dumps(about))
+    tokenizer = load_tokenizer(encoder_ref(str(folder)))
+    assert tokenizer.tokenize("CAT") == ["▁cat"]
+
+
 def test_special_pieces_are_named_without_a_tokenizer_config(ref, tmp_path):
     """Hub folders often leave them to a class; they are read off the other files."""
     folder = tmp_path / "bare"
