@@ -74,7 +74,12 @@ def compare_languages(
                 options=options,
             )
             for row in compare(
-                aligned, request.pivots, name, request.null_draws, stream(0, "null", name)
+                aligned,
+                request.pivots,
+                name,
+                request.null_draws,
+                stream(0, "null", name),
+                threads=materials.workspace.threads,
             )
         ]
     return tuple(found)

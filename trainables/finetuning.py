@@ -48,7 +48,7 @@ class Learnt:
     n_words_seen: int = 0
 
     def scores(
-        self, ref: DataRef, corpus: Corpus, predicted: Int[np.ndarray, " W"] | None
+        self, ref: DataRef, corpus: Corpus, predicted: Int[np.ndarray, "rows k"] | None
     ) -> tuple[Score, ...]:
         """All metrics of the task on one predicted file."""
         assert self.task is not None  # noqa: S101 - a probe has no targets
@@ -90,20 +90,15 @@ def fine_tune(
         return _take_up(kept, model, task, train, spec)
 
     table = CompactEmbedding(encoder, _pieces_in_use(materials, train, dev))
-    lesson = Lesson(
-        corpus=train,
-        windows=materials.windows(spec.train),
-        gold=task.gold(train, labels),
-        special=materials.special,
-    )
+    lesson = Lesson(materials.units(spec.train), task.gold(train, labels))
     training = Training(model, task, lesson, spec, micro_batch=workspace.micro_batch)
     checkpoints.restore(training)
     epochs_before, steps_before = training.progress.epoch, training.progress.step
 
-    dev_windows, dev_gold = materials.windows(spec.dev), task.gold(dev, labels)
+    dev_units, dev_gold = materials.units(spec.dev), task.gold(dev, labels)
 
     def dev_scores() -> Scores:
-        seen = look(model, task, dev, dev_windows, materials.special, with_states=False)
+        seen = look(model, task, dev_units, with_states=False)
         assert seen.predicted is not None  # noqa: S101 - a task was given
         return task.score(dev, dev_gold, seen.predicted, labels)
 

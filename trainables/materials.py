@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from trainables.data.batching import Windows, make_windows
+from trainables.data.batching import Units, Words, make_windows
 from trainables.data.subwords import Corpus, Vocabulary, load_corpus, vocabulary
 from trainables.encoders.pretrained import load_tokenizer
 from trainables.spec import DataRef, EncoderRef, TrialSpec, Workspace
@@ -46,17 +46,16 @@ class Materials:
         """The sentences of a file, in pieces."""
         return load_corpus(ref, self.spec.encoder, self.cache)
 
-    def windows(self, ref: DataRef) -> Windows:
-        """The windows of a file: never longer than the encoder has positions."""
+    def units(self, ref: DataRef) -> Units:
+        """The sentences of a file, cut into windows that the encoder can take."""
         longest = min(self.spec.options.max_length, self.max_positions)
-        return _windows(ref, self.spec.encoder, self.cache, longest, self.spec.options.overlap)
+        return _words(ref, self.spec.encoder, self.cache, longest, self.spec.options.overlap)
 
 
 @lru_cache(maxsize=128)
-def _windows(
-    ref: DataRef, encoder: EncoderRef, cache: str, max_length: int, overlap: int
-) -> Windows:
+def _words(ref: DataRef, encoder: EncoderRef, cache: str, max_length: int, overlap: int) -> Words:
     special = vocabulary(load_tokenizer(encoder))
     capacity = max_length - special.n_special
     corpus = load_corpus(ref, encoder, cache)
-    return make_windows(corpus, capacity=capacity, overlap=min(overlap, capacity // 2))
+    windows = make_windows(corpus, capacity=capacity, overlap=min(overlap, capacity // 2))
+    return Words(corpus, windows, special)

@@ -11,19 +11,23 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from torch import Tensor, nn
 
 from trainables.ablations.base import set_train_mode
-from trainables.data.batching import Batch, Windows, collate, training_batches
-from trainables.data.subwords import Corpus, Vocabulary
-from trainables.encoders.base import Encoder
+from trainables.data.batching import Batch, Units, training_batches
+from trainables.encoders.base import Encoder, EncoderOutput
 from trainables.seeding import stream
 from trainables.spec import CurvePoint, HyperParameters, TrialSpec
-from trainables.tasks.base import Task
+from trainables.tasks.base import Readings, Task
 
 Scores = Mapping[str, tuple[float, int]]
 """Metric name -> (fraction, items in the denominator)."""
+
+
+def rows_of(batch: Batch, task: Task) -> Int[np.ndarray, " rows"]:
+    """Rows of a task's gold that a batch holds: its words or its sentences."""
+    return batch.word if task.level == "word" else batch.chosen
 
 
 class Diverged(ArithmeticError):  # noqa: N818 - says what happened; not an "Error" of ours
@@ -46,11 +50,17 @@ class Model:
                 if parameter.requires_grad:
                     yield prefix + name, parameter
 
-    def words(self, batch: Batch) -> Float[Tensor, "w d"]:
-        """Last-layer state of each owned word's label piece."""
-        output = self.encoder(self.put(batch.input_ids), self.put(batch.attention_mask))
-        states: Tensor = output.last[self.put(batch.row), self.put(batch.column)]
-        return states
+    def read(self, batch: Batch, *, with_states: bool = False) -> tuple[Readings, EncoderOutput]:
+        """Send a batch through the encoder; what the head reads of it, and all of it."""
+        output = self.encoder(
+            self.put(batch.input_ids), self.put(batch.attention_mask), with_states=with_states
+        )
+        readings = Readings(
+            words=output.last[self.put(batch.row), self.put(batch.column)],
+            sentences=output.last[self.put(batch.first), 0],
+            n_words=batch.n_words,
+        )
+        return readings, output
 
     def put(self, array: np.ndarray) -> Tensor:
         """An array on the model's device."""
@@ -66,12 +76,10 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """What is trained on: a corpus, its windows and the gold index of each word."""
+    """What is trained on: sentences, and the gold indices of each word or sentence."""
 
-    corpus: Corpus
-    windows: Windows
-    gold: Int[np.ndarray, " W"]
-    special: Vocabulary
+    units: Units
+    gold: Int[np.ndarray, "rows k"]
 
 
 @dataclass(slots=True)
@@ -82,7 +90,7 @@ class Progress:
         step: Optimiser steps taken.
         epoch: Epochs closed.
         loss_sum: Summed loss of the open epoch, on the device, in float64.
-        n_labelled: Labelled words behind it.
+        n_labelled: Labelled rows behind it.
         curve: One point an epoch.
         best_epoch: 1-based; 0 before the first epoch closes. The first best wins ties (D-08).
         best_scores: Dev scores of that epoch.
@@ -121,7 +129,7 @@ class Training:
         task: Gives the loss and the name of the selection metric.
         lesson: What is trained on.
         spec: Hyper-parameters, seed and options.
-        micro_batch: Windows per forward pass; 0 for the whole batch.
+        micro_batch: Sentences per forward pass; 0 for the whole batch.
         optimiser: Fused AdamW; biases and normalisation weights (vectors) do not decay (D-06).
         scaler: Loss scale for fp16; does nothing in other precisions.
         progress: Where the run stands; a checkpoint restores it together with the optimiser.
@@ -162,8 +170,8 @@ class Training:
 
     @property
     def steps_per_epoch(self) -> int:
-        """Optimiser steps in one pass over the windows."""
-        return math.ceil(len(self.lesson.windows) / self.spec.hyper.batch_size)
+        """Optimiser steps in one pass over the sentences."""
+        return math.ceil(len(self.lesson.units.lengths) / self.spec.hyper.batch_size)
 
     def epochs(
         self, dev_scores: Callable[[], Scores], after_step: Callable[[], None]
@@ -189,7 +197,7 @@ class Training:
         progress.loss_sum = progress.loss_sum.to(self.model.device)
         for epoch in range(progress.epoch, hyper.epochs):
             batches = training_batches(
-                self.lesson.windows.n_pieces,
+                self.lesson.units.lengths,
                 batch_size=hyper.batch_size,
                 seed=self.spec.seed,
                 epoch=epoch,
@@ -207,24 +215,23 @@ class Training:
         return True
 
     def _step(self, chosen: Int[np.ndarray, " b"], rate: float) -> None:
-        """One optimiser step; the loss is the mean over the batch's labelled words."""
-        lesson, size = self.lesson, self.micro_batch or len(chosen)
+        """One optimiser step; the loss is the mean over the batch's labelled rows."""
+        size = self.micro_batch or len(chosen)
         parts = [
-            collate(lesson.corpus, lesson.windows, chosen[i : i + size], lesson.special)
-            for i in range(0, len(chosen), size)
+            self.lesson.units.collate(chosen[i : i + size]) for i in range(0, len(chosen), size)
         ]
-        n_labelled = sum(int((lesson.gold[part.word] >= 0).sum()) for part in parts)
+        golds = [self.lesson.gold[rows_of(part, self.task)] for part in parts]
+        n_labelled = sum(int((gold[:, 0] >= 0).sum()) for gold in golds)
         if n_labelled == 0:
             return
         torch.manual_seed(stream(self.spec.seed, "dropout", self.progress.step))
         for group in self.optimiser.param_groups:
             group["lr"] = rate
         self.optimiser.zero_grad(set_to_none=True)
-        for part in parts:
-            gold = self.model.put(lesson.gold[part.word])
+        for part, gold in zip(parts, golds, strict=True):
             with self.model.autocast():
-                words = self.model.words(part)
-                loss = self.task.loss(self.model.head, words, gold)
+                readings, _ = self.model.read(part)
+                loss = self.task.loss(self.model.head, readings, self.model.put(gold))
             self.scaler.scale(loss / n_labelled).backward()  # type: ignore[no-untyped-call] # torch
             self.progress.loss_sum += loss.detach().double()
         self.progress.n_labelled += n_labelled

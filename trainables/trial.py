@@ -112,17 +112,10 @@ def _look_at_languages(
     scores: list[Score] = []
     states: dict[str, np.ndarray] = {}
     for ref in {ref.key: ref for ref in (*request.targets, *parallel)}.values():
-        corpus = materials.corpus(ref)
-        seen = look(
-            learnt.model,
-            learnt.task if ref.key in targets else None,
-            corpus,
-            materials.windows(ref),
-            materials.special,
-            with_states=ref.key in pooled,
-        )
+        task = learnt.task if ref.key in targets else None
+        seen = look(learnt.model, task, materials.units(ref), with_states=ref.key in pooled)
         if seen.states is not None:
             states[ref.key] = seen.states
         for target in targets.get(ref.key, ()):
-            scores += learnt.scores(target, corpus, seen.predicted)
+            scores += learnt.scores(target, materials.corpus(ref), seen.predicted)
     return tuple(scores), states

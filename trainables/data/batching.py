@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 from jaxtyping import Bool, Int
@@ -41,25 +41,67 @@ class Windows:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Some windows, padded; b windows, t positions, w owned words.
+    """Some sentences, padded; b windows, t positions, s sentences, w words.
 
     Attributes:
         input_ids: Piece ids with special pieces.
         attention_mask: 1 where there is a piece.
         owned: Pieces of owned words: what pooling averages.
-        row: Window of each owned word.
-        column: Position of each owned word's label piece.
-        word: Index of each owned word in the corpus.
         sentence: Sentence of each window.
+        chosen: The sentences, in the order of the batch.
+        first: First window of each chosen sentence; its position 0 stands for the sentence.
+        n_words: Words of each chosen sentence.
+        row: Window of each word; words in the order of the sentences.
+        column: Position of each word's label piece.
+        word: Index of each word in the corpus.
     """
 
     input_ids: Int[np.ndarray, "b t"]
     attention_mask: Int[np.ndarray, "b t"]
     owned: Bool[np.ndarray, "b t"]
+    sentence: Int[np.ndarray, " b"]
+    chosen: Int[np.ndarray, " s"]
+    first: Int[np.ndarray, " s"]
+    n_words: Int[np.ndarray, " s"]
     row: Int[np.ndarray, " w"]
     column: Int[np.ndarray, " w"]
     word: Int[np.ndarray, " w"]
-    sentence: Int[np.ndarray, " b"]
+
+
+class Units(Protocol):
+    """What the loop draws: the sentences of a file, whatever they are made of."""
+
+    @property
+    def lengths(self) -> Int[np.ndarray, " S"]:
+        """Pieces of each sentence, special ones included, over all its windows."""
+        ...
+
+    def collate(self, chosen: Int[np.ndarray, " s"]) -> Batch:
+        """Pad the chosen sentences to the longest window among them."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """A corpus of words, cut into windows (a `Units`)."""
+
+    corpus: Corpus
+    windows: Windows
+    special: Vocabulary
+
+    @property
+    def lengths(self) -> Int[np.ndarray, " S"]:
+        """Pieces of each sentence, special ones included, over all its windows."""
+        pieces = self.windows.n_pieces + self.special.n_special
+        return np.bincount(
+            self.windows.sentence, weights=pieces, minlength=self.corpus.n_sentences
+        ).astype(np.int64)
+
+    def collate(self, chosen: Int[np.ndarray, " s"]) -> Batch:
+        """Pad the chosen sentences to the longest window among them."""
+        starts = np.searchsorted(self.windows.sentence, [chosen, chosen + 1])
+        rows = np.concatenate([np.arange(low, high) for low, high in starts.T])
+        return collate(self.corpus, self.windows, rows, self.special)
 
 
 def make_windows(corpus: Corpus, *, capacity: int, overlap: int) -> Windows:
@@ -102,7 +144,7 @@ def make_windows(corpus: Corpus, *, capacity: int, overlap: int) -> Windows:
 def collate(
     corpus: Corpus, windows: Windows, chosen: Int[np.ndarray, " b"], special: Vocabulary
 ) -> Batch:
-    """Pad the chosen windows to their longest."""
+    """Pad the chosen windows (all of some sentences, in order) to their longest."""
     lead, tail = len(special.prefix), len(special.suffix)
     width = int(windows.n_pieces[chosen].max()) + special.n_special
     ids = np.full((len(chosen), width), special.pad, dtype=np.int64)
@@ -122,14 +164,20 @@ def collate(
         rows.append(np.full(end - own, at))
         columns.append(lead + inside)
         words.append(np.arange(own, end))
+    sentence = windows.sentence[chosen]
+    first = np.flatnonzero(np.diff(sentence, prepend=-1))
+    sentences = sentence[first]
     return Batch(
         input_ids=ids,
         attention_mask=mask,
         owned=owned,
+        sentence=sentence,
+        chosen=sentences,
+        first=first,
+        n_words=corpus.sentence_start[sentences + 1] - corpus.sentence_start[sentences],
         row=np.concatenate(rows),
         column=np.concatenate(columns),
         word=np.concatenate(words),
-        sentence=windows.sentence[chosen],
     )
 
 
@@ -141,10 +189,10 @@ def training_batches(
     epoch: int,
     how: Literal["bucketed", "random"],
 ) -> list[Int[np.ndarray, " b"]]:
-    """Order the windows of one epoch; depends on (seed, epoch) and the lengths alone.
+    """Order the sentences of one epoch; depends on (seed, epoch) and the lengths alone.
 
     `bucketed`: a random order is cut into mega-batches, each sorted by length and cut into batches,
-    which are then shuffled. Every window is drawn once, and which windows meet in an epoch stays
+    which are then shuffled. Every sentence is drawn once, and which ones meet in an epoch stays
     random to within a mega-batch.
     """
     rng = np.random.default_rng(stream(seed, "order", epoch))
@@ -160,7 +208,7 @@ def training_batches(
 def evaluation_batches(
     lengths: Int[np.ndarray, " N"], *, budget: int
 ) -> list[Int[np.ndarray, " b"]]:
-    """Group windows by length so that no batch holds more than `budget` padded pieces."""
+    """Group sentences by length so that no batch holds more than about `budget` pieces."""
     order = np.argsort(-lengths, kind="stable")
     batches, at = [], 0
     while at < len(order):

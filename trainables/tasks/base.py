@@ -1,7 +1,8 @@
 """What a task is: a label inventory, a head, a loss, a prediction, a score."""
 
 from collections.abc import Mapping
-from typing import ClassVar, Protocol
+from dataclasses import dataclass
+from typing import ClassVar, Literal, Protocol
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -11,15 +12,33 @@ from trainables.data.subwords import Corpus
 from trainables.spec import TrialOptions
 
 
-class Task(Protocol):
-    """One kind of prediction over the words of a sentence.
+@dataclass(frozen=True, slots=True)
+class Readings:
+    """What a head reads of a batch; s sentences, w words in the order of the sentences.
 
-    The loop knows words, never labels: `gold` turns a corpus into one index a word, and everything
-    else works on those.
+    Attributes:
+        words: Last-layer state of each word's label piece.
+        sentences: Last-layer state of the first special piece of each sentence ([CLS]); the root
+            of a tree, the whole of a text.
+        n_words: Words of each sentence.
+    """
+
+    words: Float[Tensor, "w d"]
+    sentences: Float[Tensor, "s d"]
+    n_words: Int[np.ndarray, " s"]
+
+
+class Task(Protocol):
+    """One kind of prediction, for every word or for every sentence (`level`).
+
+    The loop knows no labels: `gold` turns a corpus into rows of indices, one row a word or a
+    sentence, and everything else works on those rows. A row whose first index is negative has no
+    label to learn; it still counts in the denominator of a score.
     """
 
     name: ClassVar[str]
     metric: ClassVar[str]
+    level: ClassVar[Literal["word", "sentence"]]
 
     def inventory(self, train: Corpus) -> tuple[str, ...]:
         """The labels of the training file, sorted; others are never predicted.
@@ -29,8 +48,8 @@ class Task(Protocol):
         """
         ...
 
-    def gold(self, corpus: Corpus, labels: tuple[str, ...]) -> Int[np.ndarray, " W"]:
-        """Index of each word's label; -1 for one outside the inventory or missing."""
+    def gold(self, corpus: Corpus, labels: tuple[str, ...]) -> Int[np.ndarray, "rows k"]:
+        """Indices of each word or sentence; -1 for a label outside the inventory or missing."""
         ...
 
     def head(
@@ -40,20 +59,20 @@ class Task(Protocol):
         ...
 
     def loss(
-        self, head: nn.Module, words: Float[Tensor, "w d"], gold: Int[Tensor, " w"]
+        self, head: nn.Module, readings: Readings, gold: Int[Tensor, "rows k"]
     ) -> Float[Tensor, ""]:
-        """Sum of the losses of labelled words; the loop divides by their number."""
+        """Sum of the losses of labelled rows; the loop divides by their number."""
         ...
 
-    def predict(self, head: nn.Module, words: Float[Tensor, "w d"]) -> Int[Tensor, " w"]:
-        """The label index of each word."""
+    def predict(self, head: nn.Module, readings: Readings) -> Int[Tensor, "rows k"]:
+        """Predicted indices, shaped as `gold`."""
         ...
 
     def score(
         self,
         corpus: Corpus,
-        gold: Int[np.ndarray, " W"],
-        predicted: Int[np.ndarray, " W"],
+        gold: Int[np.ndarray, "rows k"],
+        predicted: Int[np.ndarray, "rows k"],
         labels: tuple[str, ...],
     ) -> Mapping[str, tuple[float, int]]:
         """Metric name -> (fraction, items in the denominator), over a whole corpus."""

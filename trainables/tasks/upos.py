@@ -1,7 +1,7 @@
 """UPOS tagging: one label a word, accuracy over all words of the file."""
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -13,6 +13,7 @@ from trainables.data.subwords import Corpus
 from trainables.heads.tagger import Tagger
 from trainables.metrics.accuracy import count_right
 from trainables.spec import TrialOptions
+from trainables.tasks.base import Readings
 
 UNTAGGED = "_"
 """What CoNLL-U writes for no annotation; never a label, always wrong in a denominator."""
@@ -23,6 +24,7 @@ class Upos:
 
     name: ClassVar[str] = "upos"
     metric: ClassVar[str] = "accuracy"
+    level: ClassVar[Literal["word"]] = "word"
 
     def inventory(self, train: Corpus) -> tuple[str, ...]:
         """The tags of the training file, sorted."""
@@ -36,7 +38,7 @@ class Upos:
             )
         return labels
 
-    def gold(self, corpus: Corpus, labels: tuple[str, ...]) -> Int[np.ndarray, " W"]:
+    def gold(self, corpus: Corpus, labels: tuple[str, ...]) -> Int[np.ndarray, "W 1"]:
         """Index of each word's tag; -1 for one that training never saw."""
         index = {label: i for i, label in enumerate(labels)}
         if len(corpus.upos) != corpus.n_words:
@@ -46,7 +48,8 @@ class Upos:
                 f"{len(corpus.upos)} of {corpus.n_words} words have a UPOS column",
                 "Use a treebank in which every word has one.",
             )
-        return np.fromiter((index.get(tag, -1) for tag in corpus.upos), np.int64, corpus.n_words)
+        found = (index.get(tag, -1) for tag in corpus.upos)
+        return np.fromiter(found, np.int64, corpus.n_words)[:, None]
 
     def head(
         self, hidden_size: int, labels: tuple[str, ...], options: TrialOptions, seed: int
@@ -55,21 +58,23 @@ class Upos:
         return Tagger(hidden_size, len(labels), dropout=options.head_dropout, seed=seed)
 
     def loss(
-        self, head: nn.Module, words: Float[Tensor, "w d"], gold: Int[Tensor, " w"]
+        self, head: nn.Module, readings: Readings, gold: Int[Tensor, "w 1"]
     ) -> Float[Tensor, ""]:
         """Cross-entropy, summed over labelled words."""
-        return cross_entropy(head(words).float(), gold, ignore_index=-1, reduction="sum")
+        return cross_entropy(
+            head(readings.words).float(), gold[:, 0], ignore_index=-1, reduction="sum"
+        )
 
-    def predict(self, head: nn.Module, words: Float[Tensor, "w d"]) -> Int[Tensor, " w"]:
+    def predict(self, head: nn.Module, readings: Readings) -> Int[Tensor, "w 1"]:
         """The tag of the highest logit; the first one where several are equal."""
-        best: Tensor = head(words).argmax(dim=-1)
+        best: Tensor = head(readings.words).argmax(dim=-1, keepdim=True)
         return best
 
     def score(
         self,
         corpus: Corpus,
-        gold: Int[np.ndarray, " W"],
-        predicted: Int[np.ndarray, " W"],
+        gold: Int[np.ndarray, "W 1"],
+        predicted: Int[np.ndarray, "W 1"],
         labels: tuple[str, ...],  # noqa: ARG002 - accuracy needs no names; span metrics will
     ) -> Mapping[str, tuple[float, int]]:
         """Accuracy over every word of the file."""
@@ -77,5 +82,5 @@ class Upos:
             raise DataError(
                 corpus.location, None, "there are no words", "Use a file with sentences."
             )
-        right = count_right(gold, predicted)
+        right = count_right(gold[:, 0], predicted[:, 0])
         return {"accuracy": (right.value, right.n)}
