@@ -139,6 +139,7 @@ def _chapter(chapter: Chapter, anchors: Mapping[str, str]) -> dict[str, object]:
 
 def _table(sheet: Sheet, anchors: Mapping[str, str]) -> dict[str, object]:
     notes = formats.reasons(sheet)
+    most = max((number.n for line in sheet.lines for number in line.numbers), default=0)
     bodies: list[dict[str, object]] = []
     rows: list[dict[str, object]] = []
     before = None
@@ -148,7 +149,7 @@ def _table(sheet: Sheet, anchors: Mapping[str, str]) -> dict[str, object]:
             rows = []
             bodies.append({"head": task, "rows": rows})
             before = task
-        cells = [_cell(number, anchors, notes) for number in line.numbers]
+        cells = [_cell(number, anchors, notes, most) for number in line.numbers]
         rows.append({"head": line.heads[-1], "cells": cells, "is_mean": line.is_mean})
     return {
         "title": sheet.title,
@@ -160,8 +161,15 @@ def _table(sheet: Sheet, anchors: Mapping[str, str]) -> dict[str, object]:
     }
 
 
-def _cell(number: Number, anchors: Mapping[str, str], notes: Sequence[str]) -> Markup:
-    """A table cell: the number, a link to its trials, and all that is known of it as a tip."""
+def _cell(number: Number, anchors: Mapping[str, str], notes: Sequence[str], most: int) -> Markup:
+    """A table cell: the number, a link to its trials, and all that is known of it as a tip.
+
+    Args:
+        number: What it shows.
+        anchors: Trial id -> where the page lists it.
+        notes: Reasons below the table.
+        most: Seeds of the table's best known number; one with fewer says so.
+    """
     colour = printed.colour(number.value) if number.is_delta else ""
     text = printed.typeset(formats.shown(number, 2))
     if number.reason:
@@ -169,9 +177,9 @@ def _cell(number: Number, anchors: Mapping[str, str], notes: Sequence[str]) -> M
         return Markup('<td class="none" title="{}">{}{}</td>').format(
             number.reason, printed.DASH if math.isnan(number.value) else text, mark
         )
-    spread = Markup("")
-    if not math.isnan(number.sd):
-        spread = Markup("<small>±{}</small>").format(printed.score(number.sd))
+    known = [] if math.isnan(number.sd) else [f"±{printed.score(number.sd)}"]
+    known += [f"n {number.n}"] if number.n < most else []
+    spread = Markup("<small>{}</small>").format(" ".join(known)) if known else Markup("")
     anchor = anchors.get(number.trials[0], "") if number.trials else ""
     return Markup('<td class="{}"><a href="#{}" title="{}">{}</a>{}</td>').format(
         colour, anchor, _tip(number), text, spread

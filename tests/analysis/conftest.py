@@ -34,7 +34,7 @@ NEARNESS = (0.0, 0.08, 0.09, 0.05, -0.02, -0.05, -0.01, -0.04, -0.06, -0.05)
 Make = Callable[..., Tables]
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_tables() -> Make:
     """A builder of tables: one UPOS study from English, with real-looking numbers."""
     return build
