@@ -34,6 +34,20 @@ SIMILARITIES: Mapping[str, str] = {
 
 LAYOUTS: Mapping[str, str] = {
     "conllu": "trainables.data.conllu:read_conllu",
+    "wikiann": "trainables.data.bio:read_wikiann",
+    "panx": "trainables.data.bio:read_panx",
+    "masakhaner": "trainables.data.bio:read_masakhaner",
+    "conll": "trainables.data.bio:read_conll",
+    "uner": "trainables.data.bio:read_uner",
+    "udpos": "trainables.data.bio:read_udpos",
+    "xnli": "trainables.data.tsv:read_xnli",
+    "kornli": "trainables.data.tsv:read_kornli",
+    "americasnli": "trainables.data.tsv:read_americasnli",
+    "pawsx": "trainables.data.tsv:read_pawsx",
+    "pawsx-final": "trainables.data.tsv:read_pawsx_final",
+    "sib200": "trainables.data.tsv:read_sib200",
+    "masakhanews": "trainables.data.tsv:read_masakhanews",
+    "wili": "trainables.data.tsv:read_wili",
 }
 
 

@@ -24,7 +24,7 @@ from trainables.data.sentence import DataError, Sentence
 from trainables.registry import LAYOUTS, load
 from trainables.spec import DataRef, EncoderRef
 
-FORMAT = 1
+FORMAT = 2
 """Version of the file; part of its name."""
 
 WORD_LIMIT = 126
@@ -65,6 +65,9 @@ class Corpus:
         texts: `# text` of each sentence.
         lines: Line of each sentence in its file.
         upos: UPOS of each word; empty when the layout has none.
+        heads: Head of each word within its sentence, 0 for the root; empty when there are none.
+        deprels: Relation of each word to its head, subtype included; empty when there are none.
+        tags: BIO tag of each word; empty when the layout has none.
         n_unknown: Words that hold an unknown piece.
     """
 
@@ -79,6 +82,9 @@ class Corpus:
     texts: tuple[str, ...]
     lines: tuple[int, ...]
     upos: tuple[str, ...]
+    heads: Int[np.ndarray, " W"]
+    deprels: tuple[str, ...]
+    tags: tuple[str, ...]
     n_unknown: int
 
     @property
@@ -155,6 +161,9 @@ def build(sentences: Sequence[Sentence], tokenizer: Any) -> pa.Table:  # noqa: A
         rows["n_pieces"].append([len(ids) for ids, _ in parts])
         rows["label"].append([label for _, label in parts])
         rows["upos"].append(list(s.upos))
+        rows["heads"].append(list(s.heads))
+        rows["deprels"].append(list(s.deprels))
+        rows["tags"].append(list(s.tags))
         rows["n_unknown"].append(sum(unknown in ids for ids, _ in parts))
     return pa.table(rows, schema=_SCHEMA)
 
@@ -169,6 +178,9 @@ _SCHEMA = pa.schema(
         ("n_pieces", pa.list_(pa.int32())),
         ("label", pa.list_(pa.int32())),
         ("upos", pa.list_(pa.string())),
+        ("heads", pa.list_(pa.int32())),
+        ("deprels", pa.list_(pa.string())),
+        ("tags", pa.list_(pa.string())),
         ("n_unknown", pa.int32()),
     ]
 )
@@ -196,9 +208,19 @@ def as_corpus(table: pa.Table, key: str, location: str) -> Corpus:
         orig_ids=tuple(table.column("orig_id").to_pylist()),
         texts=tuple(table.column("text").to_pylist()),
         lines=tuple(table.column("line").to_pylist()),
-        upos=tuple(table.column("upos").combine_chunks().flatten().to_pylist()),
+        upos=_strings(table, "upos"),
+        heads=flat("heads").astype(np.int64),
+        deprels=_strings(table, "deprels"),
+        tags=_strings(table, "tags"),
         n_unknown=int(table.column("n_unknown").to_numpy().sum()),
     )
+
+
+def _strings(table: pa.Table, name: str) -> tuple[str, ...]:
+    """One string a word; equal ones share their memory."""
+    column = table.column(name).combine_chunks().flatten().dictionary_encode()
+    names = column.dictionary.to_pylist()
+    return tuple(names[i] for i in column.indices.to_pylist())
 
 
 @lru_cache(maxsize=64)

@@ -31,6 +31,9 @@ def corpus_of(sentences):
         texts=("",) * len(sentences),
         lines=tuple(range(len(sentences))),
         upos=("X",) * len(lengths),
+        heads=np.zeros(0, dtype=np.int64),
+        deprels=(),
+        tags=(),
         n_unknown=0,
     )
 
