@@ -4,7 +4,6 @@ Chance enters by generators that are made from the name of what is tested, so th
 one setting do not depend on which others are there.
 """
 
-import math
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,10 +15,10 @@ from analysis import gaps
 from analysis.blocks import Block
 from analysis.correlation import Correlation, correlate, permutation_p, spearman
 from analysis.gaps import Paired
-from analysis.intervals import NONE, Interval, bootstrap, paired_t
+from analysis.intervals import NONE, Interval, bootstrap_means, t_intervals
 from analysis.profiles import FINE_TUNED, PRETRAINED, Profile
 from analysis.roster import Roster
-from analysis.significance import holm, sign_flip
+from analysis.significance import holm, sign_flips
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +116,8 @@ def generator(*names: object) -> np.random.Generator:
     return np.random.default_rng(zlib.crc32("|".join(map(str, names)).encode()))
 
 
-def weigh(block: Block, known: Roster) -> Evidence:
-    """Compute what a block says."""
+def weigh(block: Block, known: Roster, *, has_effects: bool = True) -> Evidence:
+    """Compute what a block says; without effects, for its table only."""
     reference, others = block.lineup.reference, block.others
     scores = gaps.over_seeds(block.values)
     has_gap = block.source is not None and bool(others)
@@ -128,7 +127,9 @@ def weigh(block: Block, known: Roster) -> Evidence:
     if reference is not None:
         delta = gaps.deltas(block.values, reference)
         delta_x = _mean_of_targets(delta, others)
-        effects = _effects(block, delta, delta_x, generator(known.settings[block.lineup.setting]))
+        if has_effects:
+            rng = generator(known.settings[block.lineup.setting], block.family, block.metric)
+            effects = _effects(block, delta, delta_x, rng)
     return Evidence(
         block,
         scores,
@@ -150,57 +151,55 @@ def _mean_of_targets(paired: Paired, among: tuple[int, ...]) -> Paired:
 def _effects(
     block: Block, delta: Paired, delta_x: Paired, rng: np.random.Generator
 ) -> tuple[Effect, ...]:
-    found, tests = [], []
-    for a, ablation in enumerate(block.lineup.ablations):
-        if a == block.lineup.reference:
-            continue
-        on_targets = delta.mean[a, list(block.others)]
-        whole = not np.isnan(on_targets).any()
-        on_source = np.full(len(block.lineup.seeds), np.nan)
-        if block.source is not None:
-            on_source = delta.by_seed[a, block.source]
-        source = _estimate(on_source)
-        others = _estimate(delta_x.by_seed[a], delta_x.mean[a], on_targets, rng)
-        beyond = _estimate(
-            delta_x.by_seed[a] - on_source,
-            delta_x.mean[a] - source.mean,
-            on_targets - source.mean,
-            rng,
-        )
-        tests.append(
-            (sign_flip(on_targets, rng), sign_flip(on_targets - source.mean, rng))
-            if whole
-            else (math.nan, math.nan)
-        )
-        found.append((ablation, source, others, beyond))
-    corrected = [holm(np.array([p[i] for p in tests])) for i in range(2)]
+    """What each ablation but the reference does."""
+    nothing = np.full((len(block.lineup.ablations), len(block.lineup.seeds)), np.nan)
+    source = gaps.over_seeds(nothing if block.source is None else delta.by_seed[:, block.source])
+    beyond = gaps.over_seeds(delta_x.by_seed - source.by_seed)
+    beyond = Paired(beyond.by_seed, delta_x.mean - source.mean, beyond.sd, beyond.n)
+    on_targets = delta.mean[:, list(block.others)]
+    spread = bootstrap_means(on_targets, rng, draws=4_000)
+    ablated = [a for a in range(len(nothing)) if a != block.lineup.reference]
+    tests = [
+        sign_flips(rows[ablated], rng) for rows in (on_targets, on_targets - source.mean[:, None])
+    ]
+    corrected = [holm(p) for p in tests]
+    estimates = (
+        _estimates(source),
+        _estimates(delta_x, spread),
+        _estimates(beyond, spread - source.mean[:, None]),  # the same resamples, shifted
+    )
+    p_others, p_beyond = (
+        list(zip(p.tolist(), adjusted.tolist(), strict=True))
+        for p, adjusted in zip(tests, corrected, strict=True)
+    )
     return tuple(
         Effect(
-            *parts,
-            (tests[i][0], float(corrected[0][i])),
-            (tests[i][1], float(corrected[1][i])),
+            ablation=block.lineup.ablations[a],
+            source=estimates[0][a],
+            others=estimates[1][a],
+            beyond=estimates[2][a],
+            p_others=p_others[i],
+            p_beyond=p_beyond[i],
         )
-        for i, parts in enumerate(found)
+        for i, a in enumerate(ablated)
     )
 
 
-def _estimate(
-    by_seed: Float[np.ndarray, " s"],
-    mean: float | None = None,
-    by_target: Float[np.ndarray, " t"] | None = None,
-    rng: np.random.Generator | None = None,
-) -> Estimate:
-    paired = gaps.over_seeds(by_seed)
-    over_targets = NONE
-    if by_target is not None and rng is not None and not np.isnan(by_target).any():
-        over_targets = bootstrap(by_target, rng, draws=4_000)
-    return Estimate(
-        float(paired.mean if mean is None else mean),
-        float(paired.sd),
-        int(paired.n),
-        paired_t(by_seed[~np.isnan(by_seed)]),
-        over_targets,
-    )
+def _estimates(
+    paired: Paired, over_targets: Float[np.ndarray, "a 2"] | None = None
+) -> list[Estimate]:
+    intervals = t_intervals(paired.mean, paired.sd, paired.n)
+    spread = np.full(intervals.shape, np.nan) if over_targets is None else over_targets
+    return [
+        Estimate(float(mean), float(sd), int(n), _pair(interval), _pair(targets))
+        for mean, sd, n, interval, targets in zip(
+            paired.mean, paired.sd, paired.n, intervals, spread, strict=True
+        )
+    ]
+
+
+def _pair(ends: Float[np.ndarray, " 2"]) -> Interval:
+    return float(ends[0]), float(ends[1])
 
 
 def align(

@@ -1,12 +1,15 @@
 """Intervals for a mean: bootstrap percentiles, and Student's t for a few paired seeds."""
 
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from scipy import stats
 
 Interval = tuple[float, float]
+_CHUNK = 64  # rows at a time: bounds memory
+
 NONE: Interval = (float("nan"), float("nan"))
 """No interval: too few values say nothing about their spread."""
 
@@ -50,19 +53,59 @@ def percentiles(found: Float[np.ndarray, " draws"], level: float) -> Interval:
     return float(low), float(high)
 
 
-def paired_t(differences: Float[np.ndarray, " n"], *, level: float = 0.95) -> Interval:
-    """Student's interval for the mean of paired differences, right for few normal ones.
+def bootstrap_means(
+    rows: Float[np.ndarray, "m n"],
+    rng: np.random.Generator,
+    *,
+    level: float = 0.95,
+    draws: int = 10_000,
+) -> Float[np.ndarray, "m 2"]:
+    """`bootstrap` of the mean of each row, all with the same resamples.
 
     Args:
-        differences: One a seed.
+        rows: One row a mean; a row with NaN has no interval.
+        rng: Where chance comes from.
+        level: Coverage asked for.
+        draws: Resamples.
+
+    Returns:
+        Low and high of each row.
+    """
+    m, n = rows.shape
+    if n < 2 or m == 0:  # noqa: PLR2004 - one value has no spread
+        return np.full((m, 2), np.nan)
+    weights = rng.multinomial(n, np.full(n, 1 / n), size=draws) / n
+    found = np.empty((m, 2))
+    for at in range(0, m, _CHUNK):
+        means = weights @ rows[at : at + _CHUNK].T
+        found[at : at + _CHUNK] = np.quantile(means, [(1 - level) / 2, (1 + level) / 2], axis=0).T
+    return found
+
+
+def t_intervals(
+    mean: Float[np.ndarray, "*axes"],
+    sd: Float[np.ndarray, "*axes"],
+    n: Int[np.ndarray, "*axes"],
+    *,
+    level: float = 0.95,
+) -> Float[np.ndarray, "*axes 2"]:
+    """Student's interval for the mean of a few normal values, such as paired differences.
+
+    Args:
+        mean: Their mean.
+        sd: Their sample standard deviation (ddof 1).
+        n: How many they are.
         level: Coverage asked for.
 
     Returns:
-        Low and high; NaN below two differences.
+        Low and high; NaN below two values.
     """
-    n = len(differences)
-    if n < 2:  # noqa: PLR2004 - one difference has no spread
-        return NONE
-    half = float(stats.t.ppf((1 + level) / 2, n - 1)) * float(differences.std(ddof=1)) / n**0.5
-    mean = float(differences.mean())
-    return mean - half, mean + half
+    counts, at = np.unique(np.atleast_1d(n), return_inverse=True)
+    quantiles = np.array([_t_quantile(int(count), level) for count in counts])
+    half = quantiles[at.reshape(np.shape(n))] * sd / np.sqrt(np.maximum(n, 1))
+    return np.stack([mean - half, mean + half], axis=-1)
+
+
+@cache
+def _t_quantile(n: int, level: float) -> float:
+    return float(stats.t.ppf((1 + level) / 2, n - 1)) if n > 1 else float("nan")

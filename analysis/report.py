@@ -118,7 +118,13 @@ def write_report(
     ]
     overview = main_sheet([chapter.evidence for chapter in chapters], known)
     others = [block for block in every if block not in study.main]
-    _write_tables(folder, overview, chapters, [weigh(block, known) for block in others], known)
+    _write_tables(
+        folder,
+        overview,
+        chapters,
+        [weigh(block, known, has_effects=False) for block in others],
+        known,
+    )
     _write_numbers(folder, cells(found, known, seeds=seeds), drawn, chapters, known)
     page = Page(
         title,
@@ -329,37 +335,52 @@ def _write_numbers(
 
 
 def _cells_csv(every: pa.Table) -> str:
-    """Cells with their lists as text; columns that Arrow can write itself."""
+    """Cells, their lists as text."""
     columns = {}
     for name in every.column_names:
         column = every[name].combine_chunks()
         if pa.types.is_list(column.type):
             column = pc.binary_join(column.cast(pa.list_(pa.string())), " ")
         columns[name] = column
-    sink = pa.BufferOutputStream()
-    options = pacsv.WriteOptions(quoting_style="needed")
-    pacsv.write_csv(pa.table(columns), sink, options)
-    data: bytes = sink.getvalue().to_pybytes()
-    return data.decode()
+    return _arrow_csv(pa.table(columns))
 
 
 def _similarity_csv(drawn: Sequence[Profile], known: Roster) -> str:
-    rows: list[tuple[object, ...]] = []
+    """Every mean over seeds: state x ablation x target x layer."""
+    parts = []
     for profile in drawn:
-        setting = known.settings[profile.lineup.setting]
-        means = profile.mean()
-        whose = (setting.encoder, setting.task, setting.detail, setting.source, profile.measure)
-        sides = [(FINE_TUNED, name, means[a]) for a, name in enumerate(profile.lineup.ablations)]
-        sides.append((PRETRAINED, labels.REFERENCE, profile.pretrained))
-        for state, ablation, values in sides:
-            rows += [
-                (*whose, state, ablation, profile.targets[t], profile.layers[k], float(value))
-                for (t, k), value in np.ndenumerate(values)
-                if not math.isnan(value)
-            ]
-    names = ("encoder", "task", "detail", "source", "measure", "state", "ablation", "target",
-             "layer", "mean")  # fmt: skip
-    return to_csv(names, rows)
+        setting, lineup = known.settings[profile.lineup.setting], profile.lineup
+        means = np.concatenate([profile.mean(), profile.pretrained[None]])
+        side, target, layer = np.nonzero(~np.isnan(means))
+        states = [FINE_TUNED] * len(lineup.ablations) + [PRETRAINED]
+        whose = {"encoder": setting.encoder, "task": setting.task, "detail": setting.detail,
+                 "source": setting.source, "measure": profile.measure}  # fmt: skip
+        parts.append(
+            pa.table(
+                {
+                    **{
+                        name: pa.array([text] * len(side), pa.string())
+                        for name, text in whose.items()
+                    },
+                    "state": pa.array(states, pa.string()).take(pa.array(side)),
+                    "ablation": pa.array([*lineup.ablations, labels.REFERENCE]).take(
+                        pa.array(side)
+                    ),
+                    "target": pa.array(profile.targets, pa.string()).take(pa.array(target)),
+                    "layer": pa.array(profile.layers, pa.int64()).take(pa.array(layer)),
+                    "mean": pa.array(means[side, target, layer]),
+                }
+            )
+        )
+    return _arrow_csv(pa.concat_tables(parts))
+
+
+def _arrow_csv(table: pa.Table) -> str:
+    """A big table as CSV, floats with all their digits."""
+    sink = pa.BufferOutputStream()
+    pacsv.write_csv(table, sink, pacsv.WriteOptions(quoting_style="needed"))
+    data: bytes = sink.getvalue().to_pybytes()
+    return data.decode()
 
 
 def _notes(study: _Study, n_figures: int) -> Iterator[str]:

@@ -14,7 +14,7 @@ from analysis import labels
 from analysis.blocks import Lineup
 from analysis.evidence import Evidence
 from analysis.gaps import Paired
-from analysis.intervals import NONE, Interval, paired_t
+from analysis.intervals import NONE, Interval, t_intervals
 from analysis.roster import Roster, Setting
 
 
@@ -30,7 +30,6 @@ class Number:
         interval: 95 % over seeds; NaN below two.
         trials: Ids of the trials behind it.
         against: Ids of the reference trials behind a difference.
-        group: Lineup and ablation of the trials: where the page lists them.
         reason: Why there is no value, or what to know about it.
     """
 
@@ -41,7 +40,6 @@ class Number:
     interval: Interval = NONE
     trials: tuple[str, ...] = ()
     against: tuple[str, ...] = ()
-    group: tuple[int, str] | None = None
     reason: str = ""
 
 
@@ -187,6 +185,9 @@ def _numbers(  # noqa: PLR0917 - one line of a table, from all that it is made o
         delta: The same, as difference to the reference.
     """
     block, lineup = evidence.block, evidence.block.lineup
+    intervals = [
+        t_intervals(part.mean, part.sd, part.n) for part in (scores, delta) if part is not None
+    ]
     has_score = ~np.isnan(block.values[:, list(targets)]).all(axis=1)
     numbers = []
     for ablation in ablations:
@@ -196,6 +197,7 @@ def _numbers(  # noqa: PLR0917 - one line of a table, from all that it is made o
         a, reference = lineup.ablations.index(ablation), lineup.reference
         is_delta = delta is not None and a != reference
         shown = delta if is_delta and delta is not None else scores
+        low, high = intervals[int(is_delta)][a]
         behind, against = has_score[a], np.zeros(len(lineup.seeds), bool)
         if is_delta and reference is not None:
             behind = against = has_score[a] & has_score[reference]
@@ -206,10 +208,9 @@ def _numbers(  # noqa: PLR0917 - one line of a table, from all that it is made o
                 is_delta,
                 float(shown.sd[a]),
                 int(shown.n[a]),
-                paired_t(shown.by_seed[a][~np.isnan(shown.by_seed[a])]),
+                (float(low), float(high)),
                 _ids(lineup, known, a, behind),
                 _ids(lineup, known, reference or 0, against),
-                (lineup.setting, ablation),
                 _why(evidence, known, a, targets) if math.isnan(mean) else "",
             )
         )

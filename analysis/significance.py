@@ -1,12 +1,14 @@
 """More than chance? Paired permutation by sign flips, and Holm's correction."""
 
-import itertools
+from functools import cache
 
 import numpy as np
 from jaxtyping import Float
 
-EXACT = 14
+EXACT = 17
 """Up to so many differences all 2^n sign patterns are counted; beyond, they are drawn."""
+
+_CHUNK = 32  # rows at a time: bounds memory
 
 _TIE = 1e-9
 """Sums this close, relative to the largest, are equal: rounding must not break a tie."""
@@ -29,20 +31,35 @@ def sign_flip(
     Returns:
         A fraction in (0, 1]; NaN without differences.
     """
-    values = differences[~np.isnan(differences)]
-    n = len(values)
+    there = differences[~np.isnan(differences)]
+    return float(sign_flips(there[None], rng, draws=draws)[0])
+
+
+def sign_flips(
+    rows: Float[np.ndarray, "m n"], rng: np.random.Generator, *, draws: int = 20_000
+) -> Float[np.ndarray, " m"]:
+    """`sign_flip` of each row, all with the same patterns; a row with NaN has no p."""
+    m, n = rows.shape
     if n == 0:
-        return float("nan")
-    if n <= EXACT:
-        signs = np.array(list(itertools.product((1.0, -1.0), repeat=n)))
-        added = 0
-    else:
-        signs = rng.choice((1.0, -1.0), size=(draws, n))
-        added = 1
-    observed = abs(float(values.sum()))
-    slack = _TIE * float(np.abs(values).sum())
-    n_extreme = int((np.abs(signs @ values) >= observed - slack).sum())
-    return (n_extreme + added) / (len(signs) + added)
+        return np.full(m, np.nan)
+    exact = n <= EXACT
+    signs = _patterns(n) if exact else rng.choice((1.0, -1.0), size=(draws, n))
+    added = 0 if exact else 1
+    found = np.full(m, np.nan)
+    whole = np.flatnonzero(~np.isnan(rows).any(axis=1))
+    for start in range(0, len(whole), _CHUNK):
+        at = whole[start : start + _CHUNK]
+        least = np.abs(rows[at].sum(axis=1)) - _TIE * np.abs(rows[at]).sum(axis=1)
+        n_extreme = (np.abs(signs @ rows[at].T) >= least).sum(axis=0)
+        found[at] = (n_extreme + added) / (len(signs) + added)
+    return found
+
+
+@cache
+def _patterns(n: int) -> Float[np.ndarray, "patterns n"]:
+    """All sign patterns whose first sign is +: the others are their negatives, equally extreme."""
+    bits = np.arange(2 ** (n - 1))[:, None] >> np.arange(n - 1) & 1
+    return np.concatenate([np.ones((len(bits), 1)), 1.0 - 2.0 * bits], axis=1)
 
 
 def holm(p: Float[np.ndarray, " m"]) -> Float[np.ndarray, " m"]:

@@ -100,7 +100,8 @@ def draw_heatmap(data: Heatmap) -> Drawing:
         colours, norm = mpl.colormaps["cividis"], mpl.colors.Normalize(low, max(high, low + 0.01))
     tips = {}
     n_rows, n_columns = data.values.shape
-    with style.canvas((style.SIZE[0], max(style.SIZE[1], 0.9 + 0.2 * n_rows))) as (figure, axes):
+    size = (max(style.SIZE[0], 1.4 + 0.2 * n_columns), max(style.SIZE[1], 0.9 + 0.2 * n_rows))
+    with style.canvas(size) as (figure, axes):
         for (i, j), value in np.ndenumerate(data.values):
             colour = colours(norm(value)) if np.isfinite(value) else (1.0, 1.0, 1.0, 1.0)
             name = f"tip-{i}-{j}"

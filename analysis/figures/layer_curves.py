@@ -13,6 +13,12 @@ from analysis.figures import style
 from analysis.figures.style import Drawing
 from analysis.profiles import FINE_TUNED, Profile
 
+ROOM = 18
+"""Labels that fit beside a figure."""
+
+_End = tuple[float, float, str, Any]
+"""Where a line ends, what it is called, its colour."""
+
 Kind = Literal["reference", "pretrained", "other"]
 
 
@@ -138,7 +144,7 @@ def correlation_data(alignment: Alignment) -> Curves:
 def draw_curves(data: Curves) -> Drawing:
     """Lines over layers, each named at its end."""
     tips: dict[str, str] = {}
-    ends: list[tuple[float, float, str, Any]] = []
+    ends: list[_End] = []
     others = [line for line in data.lines if line.kind == "other"]
     colours = dict(zip([line.key for line in others], style.ramp(len(others)), strict=True))
     everything = np.concatenate([line.values for line in data.lines] or [np.zeros(1)])
@@ -164,13 +170,23 @@ def draw_curves(data: Curves) -> Drawing:
             tips[f"tip-{i}"] = _tip(data, line)
             seen = np.flatnonzero(~np.isnan(line.values))
             ends.append((data.layers[-1], float(line.values[seen[-1]]), line.label, colour))
-        style.label_ends(axes, ends, least=(high - low) * 0.048, bold="REF")
+        style.label_ends(axes, _few(ends), least=(high - low) * 0.048, bold="REF")
         axes.set_ylim(low, high)
         axes.set_xlim(data.layers[0], data.layers[-1])
         axes.set_xticks(data.layers[:: 1 if len(data.layers) < 15 else 2])  # noqa: PLR2004 - room
         axes.set_xlabel("layer (0 = embeddings)")
         axes.set_ylabel(data.y_label)
     return Drawing(figure, tips)
+
+
+def _few(ends: list[_End]) -> list[_End]:
+    """Labels that there is room for: of many lines those that end farthest from the middle."""
+    if len(ends) <= ROOM:
+        return ends
+    named = [end for end in ends if end[3] in {style.REFERENCE, style.QUIET}]
+    middle = float(np.median([end[1] for end in ends]))
+    rest = sorted((end for end in ends if end not in named), key=lambda e: -abs(e[1] - middle))
+    return named + rest[: ROOM - len(named)]
 
 
 def _tip(data: Curves, line: Curve) -> str:

@@ -79,7 +79,9 @@ def canvas(size: tuple[float, float] = SIZE) -> Iterator[tuple[Figure, Axes]]:
         figure = Figure(figsize=size, layout="constrained")
         FigureCanvasAgg(figure)
         yield figure, figure.add_subplot()
-        figure.draw_without_rendering()
+        engine = figure.get_layout_engine()
+        assert engine is not None  # noqa: S101 - asked for two lines above
+        engine.execute(figure)
         figure.set_layout_engine("none")  # laid out once, not again for each file
 
 

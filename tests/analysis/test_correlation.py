@@ -62,7 +62,7 @@ def test_drawn_p_is_near_the_t_approximation():
 
 
 def test_published_values_are_not_significant():
-    """Values 0.47 over 17 and 0.43 over 16 targets have p of 0.057 and 0.096 (PROTOCOLS section 3)."""
+    """A rho of 0.47 over 17 and of 0.43 over 16 targets has p of 0.057 and 0.096."""
     for n, rho, expected in ((17, 0.47, 0.057), (16, 0.43, 0.096)):
         t = rho * np.sqrt((n - 2) / (1 - rho**2))
         assert 2 * stats.t.sf(t, n - 2) == pytest.approx(expected, abs=0.001)

@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analysis.intervals import bootstrap, paired_t, percentiles
+from analysis.intervals import bootstrap, bootstrap_means, percentiles, t_intervals
+
+
+def paired_t(values):
+    """Student's interval of one row of values."""
+    sd = values.std(ddof=1) if len(values) > 1 else np.nan
+    mean = values.mean() if len(values) else np.nan
+    return tuple(t_intervals(np.array(mean), np.array(sd), np.array(len(values))))
 
 
 def test_paired_t_agrees_with_scipy():
@@ -35,6 +42,17 @@ def test_bootstrap_agrees_with_scipy():
         (values,), np.mean, method="percentile", rng=np.random.default_rng(1)
     ).confidence_interval
     assert ours == pytest.approx((theirs.low, theirs.high), abs=0.02)
+
+
+def test_rows_are_bootstrapped_as_one_by_one():
+    """Many rows at once have the intervals of `bootstrap`, up to Monte-Carlo noise."""
+    rows = np.random.default_rng(4).normal(size=(70, 12))
+    rows[3, 0] = np.nan
+    found = bootstrap_means(rows, np.random.default_rng(0))
+    for i in (0, 69):
+        assert found[i] == pytest.approx(bootstrap(rows[i], np.random.default_rng(1)), abs=0.03)
+    assert np.isnan(found[3]).all()
+    assert np.isnan(bootstrap_means(rows[:, :1], np.random.default_rng(0))).all()
 
 
 def test_bootstrap_depends_on_the_generator_only():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analysis.significance import EXACT, holm, sign_flip
+from analysis.significance import EXACT, holm, sign_flip, sign_flips
 
 
 def test_three_equal_signs_give_a_quarter():
@@ -43,6 +43,16 @@ def test_drawn_p_is_never_zero():
     """However strong the effect, the observed pattern counts."""
     p = sign_flip(np.full(30, 1.0), np.random.default_rng(0), draws=100)
     assert 0 < p <= 2 / 101
+
+
+def test_rows_are_tested_as_one_by_one():
+    """A batch gives each row's own exact p; a row with NaN has none."""
+    rows = np.random.default_rng(3).normal(0.5, 1.0, size=(5, 10))
+    rows[2, 4] = np.nan
+    rng = np.random.default_rng(0)
+    found = sign_flips(rows, rng)
+    assert np.isnan(found[2])
+    assert [found[i] for i in (0, 1, 3, 4)] == [sign_flip(rows[i], rng) for i in (0, 1, 3, 4)]
 
 
 def test_missing_differences_are_left_out():
