@@ -21,7 +21,7 @@ check: setup
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
-	$(BIN)/pytest -q -n 2 -m "not slow and not ray"
+	$(BIN)/pytest -q -n 2 -m "not slow and not ray and not data"
 
 test: setup
 	$(BIN)/pytest -n 2 -m "not ray"
@@ -29,3 +29,6 @@ test: setup
 
 slow: setup
 	$(BIN)/pytest -m "slow or ray"
+
+bench: setup
+	$(BIN)/python -m bench.similarity
