@@ -44,6 +44,7 @@ class DataRef:
         layout: *identity*. Name of the reader, as in `registry.LAYOUTS` (`conllu`).
         fingerprint: *identity*. `sha256:<hash of the file's content>`.
         limit: *identity*. Only the first `limit` sentences are used; None means all.
+        skip: *identity*. Sentences left out before those.
     """
 
     code: str
@@ -53,12 +54,15 @@ class DataRef:
     layout: str = "conllu"
     fingerprint: str
     limit: int | None = None
+    skip: int = 0
 
     @property
     def key(self) -> str:
         """What was read, in one word: two refs with equal keys hold the same sentences."""
-        limit = "" if self.limit is None else f"[:{self.limit}]"
-        return f"{self.fingerprint}{limit}"
+        if self.limit is None and not self.skip:
+            return self.fingerprint
+        end = "" if self.limit is None else self.skip + self.limit
+        return f"{self.fingerprint}[{self.skip or ''}:{end}]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

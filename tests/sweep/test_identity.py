@@ -82,7 +82,7 @@ CHANGED = {  # another value for every identity field; a new field needs a line 
         "select": "uas",
     },
     EncoderRef: {"fingerprint": "hub:1"},
-    DataRef: {"layout": "tsv", "fingerprint": "sha256:c3", "limit": 10},
+    DataRef: {"layout": "tsv", "fingerprint": "sha256:c3", "limit": 10, "skip": 5},
 }
 PARTS = {
     TrialSpec: SPEC,

@@ -5,23 +5,18 @@ without pieces (zero-width characters, say) becomes the unknown piece, a word of
 `WORD_LIMIT` is cut to it (D-11, traps 4 and 6 of the protocols).
 """
 
-import hashlib
-import os
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.ipc
-from filelock import FileLock
 from jaxtyping import Int
 
-from trainables.data.sentence import DataError, Sentence
-from trainables.registry import LAYOUTS, load
+from trainables.data.cache import cached
+from trainables.data.reading import read_unchanged
+from trainables.data.sentence import Sentence
 from trainables.spec import DataRef, EncoderRef
 
 FORMAT = 2
@@ -236,49 +231,11 @@ def load_corpus(ref: DataRef, encoder: EncoderRef, cache: str) -> Corpus:
         DataError: the file is wrong.
     """
     name = f"{FORMAT}\x1f{ref.key}\x1f{ref.layout}\x1f{encoder.fingerprint}"
-    path = Path(cache) / f"{hashlib.sha256(name.encode()).hexdigest()[:32]}.arrow"
-    table = _read(path)
-    if table is None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(f"{path}.lock"):
-            table = _read(path)
-            if table is None:
-                table = _tokenise(ref, encoder)
-                _write(path, table)
+    table = cached(cache, name, lambda: _tokenise(ref, encoder))
     return as_corpus(table, ref.key, ref.location)
-
-
-def _read(path: Path) -> pa.Table | None:
-    """Map a cached file; None where there is none, or only what a crash left of one."""
-    try:
-        with pa.memory_map(str(path)) as source:
-            return pyarrow.ipc.open_file(source).read_all()
-    except (FileNotFoundError, pa.ArrowInvalid):
-        return None
 
 
 def _tokenise(ref: DataRef, encoder: EncoderRef) -> pa.Table:
     from trainables.encoders.pretrained import load_tokenizer
 
-    with Path(ref.location).open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    if not digest.startswith(ref.fingerprint.removeprefix("sha256:")):
-        raise DataError(
-            ref.location,
-            None,
-            "the file has changed since the study was planned",
-            "Run the command again: it will be planned anew.",
-        )
-    sentences = load("layout", ref.layout, LAYOUTS)(ref.location, ref.limit)
-    return build(sentences, load_tokenizer(encoder))
-
-
-def _write(path: Path, table: pa.Table) -> None:
-    handle, aside = tempfile.mkstemp(dir=path.parent, prefix=path.stem, suffix=".part")
-    os.close(handle)
-    try:
-        with pa.OSFile(aside, "wb") as sink, pyarrow.ipc.new_file(sink, table.schema) as writer:
-            writer.write_table(table)
-        Path(aside).replace(path)
-    finally:
-        Path(aside).unlink(missing_ok=True)
+    return build(read_unchanged(ref), load_tokenizer(encoder))

@@ -1,21 +1,23 @@
-"""Treebank codes -> files: `en_ewt` and `train` become a pinned `en_ewt-ud-train.conllu`.
+"""Names of data -> files: `en_ewt` and `train` become a pinned `en_ewt-ud-train.conllu`.
 
 A code is one of
 - `en_ewt`: the file `en_ewt-ud-SPLIT.conllu`, anywhere below the data folder;
 - `en_ewt@2.4`, `fr@1.4`: the same (old releases have no treebank part: `fr-ud-test.conllu`), but
   only where a folder on the way ends with that release (`ud-1.4`, `ud-treebanks-v2.4`, `r2.4`);
+- `wikiann-en`, `uner-en_ewt`: a language of a data set (`trainables.data.datasets`);
 - `tweebank/en-ud-tweet-{split}.conllu`: a path below the data folder, with `{split}` where the
-  name of the split stands, or without it for a file that serves as any split.
+  name of the split stands, or without it for a file that serves as any split;
+- `conll:mine/en-{split}.txt`: the same, with the layout of the file in front
+  (`trainables.registry.LAYOUTS`); CoNLL-U (.conllu) and Universal NER (.iob2) need none.
 """
 
 import difflib
-import hashlib
 import os
 import re
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from pathlib import Path
 
+from trainables.data.fingerprints import fingerprint
 from trainables.data.sentence import DataError
 from trainables.spec import DataRef
 
@@ -24,11 +26,13 @@ SPLITS = ("train", "dev", "test")
 _SHOWN = 8
 """Codes spelled out in a message."""
 
+_LAYOUT = "Write it in front, as in 'conll:mine/en-{split}.txt'."
+
 _FETCH = "There is nothing like it below the folder; fetch the treebanks first."
 
 _CODE = re.compile(r"(?P<name>[a-z]{2,3}(?:_[a-z0-9]+)?)(?:@(?P<release>[0-9]+(?:\.[0-9]+)*))?")
 _UD_FILE = re.compile(r"(?P<name>.+)-ud-(?P<split>train|dev|test)\.conllu")
-_LANGUAGE = re.compile(r"[a-z]{2,3}(?=[-_.]|$)")
+_ENDINGS = {".conllu": "conllu", ".iob2": "uner"}
 
 
 def data_ref(root: str | Path, code: str, split: str, limit: int | None = None) -> DataRef:
@@ -48,50 +52,67 @@ def data_ref(root: str | Path, code: str, split: str, limit: int | None = None) 
         raise DataError(str(root), None, f"unknown split '{split}'", f"Use {', '.join(SPLITS)}.")
     if not folder.is_dir():
         raise DataError(str(root), None, "no such data folder", "Check `data` in the study file.")
-    is_path = "/" in code or code.endswith(".conllu")
-    file = _named_file(folder, code, split) if is_path else _treebank_file(folder, code, split)
+    file, layout = _find(folder, code, split)
     return DataRef(
         code=code,
         language=language_of(code),
         split=split,
         location=str(file.absolute()),
+        layout=layout,
         fingerprint=fingerprint(file),
         limit=limit,
     )
 
 
 def language_of(code: str) -> str:
-    """The language of a code: `en` of `en_ewt`, `fr@1.4` and `tweebank/en-ud-tweet.conllu`.
+    """The language of a code, as UD writes it: `en` of `en_ewt`, `wikiann-en`, `conll:x/eng.train`.
 
     Raises:
-        DataError: the code does not begin with a language.
+        DataError: the code names no language.
     """
-    name = code.rpartition("/")[2].partition("@")[0]
-    match = _LANGUAGE.match(name)
-    if match is None:
-        what = f"no language code at the start of '{name}'"
-        raise DataError(code, None, what, "Name the file like en_ewt-ud-test.conllu.")
-    return match[0]
+    family = family_named(code)
+    names = [family[1]] if family else [code]
+    if _is_path(code):
+        *folders, file = code.partition(":")[2].split("/") if ":" in code else code.split("/")
+        # train-en.tsv says its split first; en/train says its language in the folder.
+        stem = re.sub(r"^(?:train|dev|test|\{split\})[-_.]", "", file.rpartition(".")[0] or file)
+        names = [stem, *(folder for folder in reversed(folders) if folder not in SPLITS)]
+    for name in names:
+        language = None if name in SPLITS else ud_code(name.partition("@")[0])
+        if language is not None:
+            return language
+    what = f"no language code at the start of '{names[0]}'"
+    raise DataError(code, None, what, "Name the file like en_ewt-ud-test.conllu.")
 
 
-def fingerprint(path: str | Path) -> str:
-    """`sha256:<hash of the content>`; computed once per process unless the file changes.
+def _is_path(code: str) -> bool:
+    return "/" in code or ":" in code or code.endswith(tuple(_ENDINGS))
 
-    Raises:
-        DataError: the file cannot be read.
-    """
+
+def _find(root: Path, code: str, split: str) -> tuple[Path, str]:
+    """The file that a code means, and its layout."""
+    if _is_path(code):
+        layout, colon, path = code.rpartition(":")
+        file = _named_file(root, path, split)
+        return file, _layout(root, layout, code) if colon else _layout_of_ending(root, path)
+    if family_named(code):
+        return find_file(root, code, split)
+    return _treebank_file(root, code, split), "conllu"
+
+
+def _layout(root: Path, name: str, code: str) -> str:
     try:
-        now = Path(path).stat()
-        return _hash(os.fspath(path), now.st_size, now.st_mtime_ns)
-    except OSError as error:
-        what = f"cannot be read ({error.strerror})"
-        raise DataError(str(path), None, what, "Check the path and its permissions.") from error
+        check_name("layout", name, LAYOUTS)
+    except UnknownName as error:
+        raise DataError(str(root), None, f"'{code}': {error}".rstrip("."), _LAYOUT) from None
+    return name
 
 
-@lru_cache(maxsize=4096)
-def _hash(path: str, _size: int, _mtime_ns: int) -> str:
-    with Path(path).open("rb") as file:
-        return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
+def _layout_of_ending(root: Path, path: str) -> str:
+    ending = next((end for end in _ENDINGS if path.endswith(end)), None)
+    if ending is None:
+        raise DataError(str(root), None, f"the layout of '{path}' is not said", _LAYOUT)
+    return _ENDINGS[ending]
 
 
 def _named_file(root: Path, code: str, split: str) -> Path:
@@ -113,12 +134,11 @@ def _treebank_file(root: Path, code: str, split: str) -> Path:
     """The one file of a treebank; copies of the same content count as one."""
     match = _CODE.fullmatch(code)
     if match is None:
-        mend = "Write a code like en_ewt, fr@1.4, or a path with '/' below the data folder."
-        raise DataError(str(root), None, f"'{code}' is no treebank code", mend)
-    files = list(_files(root))
+        raise DataError(str(root), None, f"'{code}' is no treebank code", _mend_code(code))
+    files = [file for file in files_below(root) if file.suffix == ".conllu"]
     wanted = f"{match['name']}-ud-{split}.conllu"
     named = [file for file in files if file.name == wanted]
-    found = [file for file in named if _is_of_release(root, file, match["release"])]
+    found = [file for file in named if is_of_release(root, file, match["release"])]
     if not found and named:
         what = f"no {wanted} in a folder of release {match['release']}"
         mend = f"There is {', '.join(str(file.relative_to(root)) for file in named)}."
@@ -126,36 +146,17 @@ def _treebank_file(root: Path, code: str, split: str) -> Path:
     if not found:
         mend = _offer(match["name"], split, [file.name for file in files])
         raise DataError(str(root), None, f"no file {wanted}", mend)
-    if len({fingerprint(file) for file in found}) > 1:
-        names = ", ".join(str(file.relative_to(root)) for file in found)
-        what = f"{len(found)} different files for '{code}' ({split}): {names}"
-        mend = f"Name the release, as in '{match['name']}@2.16', or give the path of one."
-        raise DataError(str(root), None, what, mend)
-    return min(found, key=lambda file: (len(file.parts), file))
+    mend = f"Name the release, as in '{match['name']}@2.16', or give the path of one."
+    return the_one(root, code, split, found, mend)
 
 
-def _is_of_release(root: Path, file: Path, release: str | None) -> bool:
-    if release is None:
-        return True
-    ending = re.compile(rf"(?:^|[^0-9.]){re.escape(release)}$")
-    folders = file.relative_to(root).parts[:-1]
-    # The data folder itself may be that of the release.
-    return any(ending.search(name) for name in (root.name, *folders))
-
-
-def _files(root: Path) -> Iterator[Path]:
-    """Every .conllu file below a folder; follows links, but not in circles or into hidden ones."""
-    for place, folders, files in os.walk(root, followlinks=True):
-        if Path(place).is_symlink() and _leads_back(root, Path(place)):
-            folders.clear()
-            continue
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        yield from (Path(place, name) for name in sorted(files) if name.endswith(".conllu"))
-
-
-def _leads_back(root: Path, link: Path) -> bool:
-    above = link.relative_to(root).parents  # of a/b/c: a/b, a, .
-    return link.resolve() in {(root / folder).resolve() for folder in above}
+def _mend_code(code: str) -> str:
+    """How to mend what is neither treebank nor data set."""
+    name, dash, language = code.partition("-")
+    close = difflib.get_close_matches(name, FAMILIES, n=1) if dash else []
+    hint = f"Did you mean {close[0]}-{language}? " if close else ""
+    known = ", ".join(f"{name}-..." for name in FAMILIES)
+    return f"{hint}Write a code like en_ewt, fr@1.4, {known}, or a path below the data folder."
 
 
 def _offer(name: str, split: str, names: Sequence[str]) -> str:
@@ -180,7 +181,7 @@ def _closest(name: str, known: Sequence[str]) -> str:
 
 
 def _same_or_similar_name(root: Path, name: str) -> list[str]:
-    files = sorted(_files(root))
+    files = sorted(files_below(root))
     names = sorted({file.name for file in files})
     near = [name] if name in names else difflib.get_close_matches(name, names, n=1)
     return [str(file.relative_to(root)) for file in files if file.name in near][:3]
