@@ -182,7 +182,7 @@ class _Builder:
         ablation: Int[np.ndarray, " rows"],
         seed: Int[np.ndarray, " rows"],
         before: _Rows,
-        other: Int[np.ndarray, " rows"],
+        other: Int[np.ndarray, " rows_before"],
     ) -> Profile:
         ranks = {language: i for i, language in enumerate(self.order)}
         used = sorted(
@@ -216,7 +216,7 @@ class _Builder:
 
 def _towards(
     rows: _Rows, source: Int[np.ndarray, " rows"]
-) -> tuple[_Rows, Int[np.ndarray, " rows"]]:
+) -> tuple[_Rows, Int[np.ndarray, " kept"]]:
     """Rows that compare the source with another language, and that other language."""
     forward = (rows.first == source) & (rows.second != source)
     backward = (rows.second == source) & (rows.first != source)

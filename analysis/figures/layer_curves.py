@@ -145,6 +145,7 @@ def draw_curves(data: Curves) -> Drawing:
     """Lines over layers, each named at its end."""
     tips: dict[str, str] = {}
     ends: list[_End] = []
+    end = float(data.layers[-1])
     others = [line for line in data.lines if line.kind == "other"]
     colours = dict(zip([line.key for line in others], style.ramp(len(others)), strict=True))
     everything = np.concatenate([line.values for line in data.lines] or [np.zeros(1)])
@@ -155,7 +156,7 @@ def draw_curves(data: Curves) -> Drawing:
         if data.null is not None:
             axes.fill_between(data.layers, *data.null, color=style.BAND, linewidth=0, zorder=1)
             axes.plot(data.layers, data.null[0], color=style.QUIET, linewidth=0.8, zorder=1)
-            ends.append((data.layers[-1], float(data.null[0][-1]), "chance", style.QUIET))
+            ends.append((end, float(data.null[0][-1]), "chance", style.QUIET))
         for i, line in enumerate(data.lines):
             colour = colours.get(line.key, style.REFERENCE)
             axes.plot(
@@ -169,7 +170,7 @@ def draw_curves(data: Curves) -> Drawing:
             )
             tips[f"tip-{i}"] = _tip(data, line)
             seen = np.flatnonzero(~np.isnan(line.values))
-            ends.append((data.layers[-1], float(line.values[seen[-1]]), line.label, colour))
+            ends.append((end, float(line.values[seen[-1]]), line.label, colour))
         style.label_ends(axes, _few(ends), least=(high - low) * 0.048, bold="REF")
         axes.set_ylim(low, high)
         axes.set_xlim(data.layers[0], data.layers[-1])
