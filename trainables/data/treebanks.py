@@ -12,16 +12,19 @@ A code is one of
 """
 
 import difflib
-import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from trainables.data.fingerprints import fingerprint
+from trainables.data.datasets import FAMILIES, SPLITS, family_named, find_file
+from trainables.data.files import files_below, is_of_release, the_one
+from trainables.data.fingerprints import content, fingerprint
+from trainables.data.languages import ud_code
 from trainables.data.sentence import DataError
+from trainables.registry import LAYOUTS, UnknownName, check_name
 from trainables.spec import DataRef
 
-SPLITS = ("train", "dev", "test")
+__all__ = ["SPLITS", "data_ref", "fingerprint", "language_of"]
 
 _SHOWN = 8
 """Codes spelled out in a message."""
@@ -59,13 +62,13 @@ def data_ref(root: str | Path, code: str, split: str, limit: int | None = None) 
         split=split,
         location=str(file.absolute()),
         layout=layout,
-        fingerprint=fingerprint(file),
+        fingerprint=content(file, layout),
         limit=limit,
     )
 
 
 def language_of(code: str) -> str:
-    """The language of a code, as UD writes it: `en` of `en_ewt`, `wikiann-en`, `conll:x/eng.train`.
+    """The language of a code, as UD writes it: `en` of `en_ewt`, `uner-en_ewt`, `eng.train`.
 
     Raises:
         DataError: the code names no language.
