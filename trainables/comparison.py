@@ -45,7 +45,7 @@ def compare_languages(
     for name in request.measures:
         measure: Measure = load("similarity measure", name, SIMILARITIES)
         if measure.pooling == "published":
-            texts = {language: materials.corpus(ref).texts for language, ref in refs.items()}
+            texts = {language: materials.sentences(ref).texts for language, ref in refs.items()}
             tokenizer = load_tokenizer(materials.spec.encoder)
             aligned = {
                 language: published_states(
@@ -89,7 +89,7 @@ def _common_order(request: SimilarityRequest, materials: Materials) -> Mapping[s
     """Where each language keeps the sentences that all have, in one order."""
 
     def heads(ref: DataRef) -> tuple[str, list[Sentence]]:
-        corpus = materials.corpus(ref)
+        corpus = materials.sentences(ref)
         named = zip(corpus.sent_ids, corpus.orig_ids, corpus.lines, strict=True)
         sentences = [
             Sentence(sent_id=sent_id, orig_id=orig_id, line=line, text="", words=())

@@ -10,6 +10,7 @@ from torch import nn
 
 from trainables.checkpoint import Checkpoints, Kept
 from trainables.data.subwords import Corpus
+from trainables.data.texts import TextCorpus
 from trainables.encoders.base import Encoder
 from trainables.encoders.compact import CompactEmbedding, decay_factor
 from trainables.evaluation import look
@@ -48,7 +49,7 @@ class Learnt:
     n_words_seen: int = 0
 
     def scores(
-        self, ref: DataRef, corpus: Corpus, predicted: Int[np.ndarray, "rows k"] | None
+        self, ref: DataRef, corpus: Corpus | TextCorpus, predicted: Int[np.ndarray, "rows k"] | None
     ) -> tuple[Score, ...]:
         """All metrics of the task on one predicted file."""
         assert self.task is not None  # noqa: S101 - a probe has no targets
@@ -127,7 +128,9 @@ def fine_tune(
     )
 
 
-def _take_up(kept: Kept, model: Model, task: Task, train: Corpus, spec: TrialSpec) -> Learnt:
+def _take_up(
+    kept: Kept, model: Model, task: Task, train: Corpus | TextCorpus, spec: TrialSpec
+) -> Learnt:
     """Put stored weights into a freshly loaded and ablated model."""
     assert spec.dev is not None  # noqa: S101 - checked by fine_tune
     table = CompactEmbedding(model.encoder, kept.table_ids)
@@ -156,7 +159,9 @@ def _decay(hyper: HyperParameters, curve: tuple[CurvePoint, ...], best_epoch: in
     return decay_factor(rates, hyper.weight_decay)
 
 
-def _pieces_in_use(materials: Materials, train: Corpus, dev: Corpus) -> Int[np.ndarray, " ids"]:
+def _pieces_in_use(
+    materials: Materials, train: Corpus | TextCorpus, dev: Corpus | TextCorpus
+) -> Int[np.ndarray, " ids"]:
     """Piece ids that fine-tuning may look up, sorted: those of train and dev, and special ones."""
     special = materials.special
     extra = np.array([*special.prefix, *special.suffix, special.pad, max(special.unknown, 0)])

@@ -9,7 +9,9 @@ import torch
 
 from trainables.data.batching import Units, Words, make_windows
 from trainables.data.subwords import Corpus, Vocabulary, load_corpus, vocabulary
+from trainables.data.texts import TextCorpus, Texts, load_texts
 from trainables.encoders.pretrained import load_tokenizer
+from trainables.registry import TEXT_LAYOUTS
 from trainables.spec import DataRef, EncoderRef, TrialSpec, Workspace
 
 
@@ -42,14 +44,27 @@ class Materials:
         """Folder of tokenised data."""
         return str(Path(self.workspace.cache).expanduser().absolute())
 
-    def corpus(self, ref: DataRef) -> Corpus:
-        """The sentences of a file, in pieces."""
+    @property
+    def longest(self) -> int:
+        """Most pieces of a window, special ones included."""
+        return min(self.spec.options.max_length, self.max_positions)
+
+    def corpus(self, ref: DataRef) -> Corpus | TextCorpus:
+        """What a file holds, in pieces: sentences of words, or texts."""
+        if ref.layout in TEXT_LAYOUTS:
+            return load_texts(ref, self.spec.encoder, self.cache, self.longest)
+        return self.sentences(ref)
+
+    def sentences(self, ref: DataRef) -> Corpus:
+        """The sentences of a file of words, in pieces."""
         return load_corpus(ref, self.spec.encoder, self.cache)
 
     def units(self, ref: DataRef) -> Units:
-        """The sentences of a file, cut into windows that the encoder can take."""
-        longest = min(self.spec.options.max_length, self.max_positions)
-        return _words(ref, self.spec.encoder, self.cache, longest, self.spec.options.overlap)
+        """What a file holds, in windows that the encoder can take: long texts cut, no word lost."""
+        encoder, options = self.spec.encoder, self.spec.options
+        if ref.layout in TEXT_LAYOUTS:
+            return Texts(load_texts(ref, encoder, self.cache, self.longest), self.special.pad)
+        return _words(ref, encoder, self.cache, self.longest, options.overlap)
 
 
 @lru_cache(maxsize=128)

@@ -10,6 +10,10 @@ from typing import Any
 
 TASKS: Mapping[str, str] = {
     "upos": "trainables.tasks.upos:Upos",
+    "parsing": "trainables.tasks.parsing:Parsing",
+    "xnli": "trainables.tasks.classification:Xnli",
+    "pawsx": "trainables.tasks.classification:PawsX",
+    "topic": "trainables.tasks.classification:Topic",
 }
 
 ENCODERS: Mapping[str, str] = {
@@ -47,8 +51,24 @@ LAYOUTS: Mapping[str, str] = {
     "pawsx-final": "trainables.data.tsv:read_pawsx_final",
     "sib200": "trainables.data.tsv:read_sib200",
     "masakhanews": "trainables.data.tsv:read_masakhanews",
+    "mldoc": "trainables.data.tsv:read_mldoc",
     "wili": "trainables.data.tsv:read_wili",
 }
+
+TEXT_LAYOUTS = frozenset(
+    {
+        "xnli",
+        "kornli",
+        "americasnli",
+        "pawsx",
+        "pawsx-final",
+        "sib200",
+        "masakhanews",
+        "mldoc",
+        "wili",
+    }
+)
+"""Layouts of texts with a class each; the others are of sentences of words."""
 
 
 class UnknownName(LookupError):  # noqa: N818 - the name a researcher reads; not an "Error" of ours

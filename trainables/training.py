@@ -52,8 +52,12 @@ class Model:
 
     def read(self, batch: Batch, *, with_states: bool = False) -> tuple[Readings, EncoderOutput]:
         """Send a batch through the encoder; what the head reads of it, and all of it."""
+        types = None if batch.token_types is None else self.put(batch.token_types)
         output = self.encoder(
-            self.put(batch.input_ids), self.put(batch.attention_mask), with_states=with_states
+            self.put(batch.input_ids),
+            self.put(batch.attention_mask),
+            token_type_ids=types,
+            with_states=with_states,
         )
         readings = Readings(
             words=output.last[self.put(batch.row), self.put(batch.column)],

@@ -54,6 +54,7 @@ class Batch:
         row: Window of each word; words in the order of the sentences.
         column: Position of each word's label piece.
         word: Index of each word in the corpus.
+        token_types: Which text of a pair each piece belongs to; None where there are no pairs.
     """
 
     input_ids: Int[np.ndarray, "b t"]
@@ -66,6 +67,7 @@ class Batch:
     row: Int[np.ndarray, " w"]
     column: Int[np.ndarray, " w"]
     word: Int[np.ndarray, " w"]
+    token_types: Int[np.ndarray, "b t"] | None = None
 
 
 class Units(Protocol):

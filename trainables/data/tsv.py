@@ -12,12 +12,14 @@ PAWS-X, SIB-200 and MasakhaNEWS double the marks inside a quoted field.
     pawsx-final  id, sentence1, sentence2, label         header               quoted
     sib200       index_id, category, text                header               quoted
     masakhanews  category, headline, text, url           header               quoted
+    mldoc        label, text                             no header            as it stands
     wili         x_SPLIT.txt: one text a line; y_SPLIT.txt beside it: one label a line
 """
 
 import csv
+import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice, zip_longest
 from pathlib import Path
 
@@ -27,6 +29,12 @@ from trainables.data.sentence import DataError
 
 NLI_LABELS = ("contradiction", "entailment", "neutral")
 _ALIASES = {"contradictory": "contradiction"}  # XTREME's translations of MultiNLI
+
+_SENTENCE_END = re.compile(
+    r"(?<=[.!?\u2026\u061f])\s+|(?<=[.!?\u2026\u061f][\"'\u201d\u00bb)\]])\s+"
+    r"|(?<=[\u3002\uff01\uff1f])(?=\S)"
+)
+"""Where a sentence ends: a stand-in for NLTK's trained splitter, and blind to abbreviations."""
 
 _LONGEST = 1 << 24
 """Characters of the longest field; the csv module refuses more than 131,072 by itself."""
@@ -117,6 +125,13 @@ MASAKHANEWS = Layout(
     text=("headline", "text"),
     label="category",
 )
+MLDOC = Layout(
+    columns=("label", "text"),
+    has_header=False,
+    is_quoted=False,
+    text=("text",),
+    labels=("CCAT", "ECAT", "GCAT", "MCAT"),
+)
 
 
 def read_xnli(path: str, limit: int | None = None) -> tuple[Example, ...]:
@@ -152,6 +167,17 @@ def read_sib200(path: str, limit: int | None = None) -> tuple[Example, ...]:
 def read_masakhanews(path: str, limit: int | None = None) -> tuple[Example, ...]:
     """Read MasakhaNEWS; a headline and its article are one text."""
     return read_table(path, MASAKHANEWS, limit)
+
+
+def read_mldoc(path: str, limit: int | None = None) -> tuple[Example, ...]:
+    """Read MLDoc; of each document the first two sentences, as a pair (PROTOCOLS 1.6)."""
+    examples = read_table(path, MLDOC, limit)
+    return tuple(_first_two_sentences(example) for example in examples)
+
+
+def _first_two_sentences(example: Example) -> Example:
+    first, second, *_ = [part.strip() for part in _SENTENCE_END.split(example.text, 2)] + [""]
+    return replace(example, text=first, pair=second)
 
 
 def read_wili(path: str, limit: int | None = None) -> tuple[Example, ...]:

@@ -7,6 +7,7 @@ as the config has layers.
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any
 
 import torch
@@ -62,6 +63,7 @@ class Encoder(nn.Module):
         hidden_size: Width of every state, d.
         max_positions: Longest input in pieces, special pieces included.
         initializer_range: Standard deviation of the model's own weight initialisation.
+        has_token_types: Whether the model tells the texts of a pair apart by an embedding.
     """
 
     def __init__(self, model: nn.Module, name: str = "encoder") -> None:
@@ -83,6 +85,8 @@ class Encoder(nn.Module):
         self.hidden_size = int(config.hidden_size)
         self.max_positions = _max_positions(model, self._embeddings_path)
         self.initializer_range = float(getattr(config, "initializer_range", 0.02))
+        takes_types = "token_type_ids" in signature(model.forward).parameters
+        self.has_token_types = takes_types and getattr(config, "type_vocab_size", 0) > 1
 
     @property
     def blocks(self) -> nn.ModuleList:
@@ -114,9 +118,18 @@ class Encoder(nn.Module):
         input_ids: Int[Tensor, "b t"],
         attention_mask: Int[Tensor, "b t"],
         *,
+        token_type_ids: Int[Tensor, "b t"] | None = None,
         with_states: bool = False,
     ) -> EncoderOutput:
-        """Encode a batch; positions where `attention_mask` is 0 are padding."""
+        """Encode a batch.
+
+        Args:
+            input_ids: Piece ids.
+            attention_mask: 0 where there is padding.
+            token_type_ids: Which text of a pair each piece belongs to; passed on only to a model
+                that has an embedding for it.
+            with_states: Whether the states between the blocks are wanted too.
+        """
         seen: list[Tensor] = []
         with ExitStack() as stack:
             if with_states:
@@ -132,7 +145,10 @@ class Encoder(nn.Module):
                     )
                 )
                 stack.callback(handle.remove)
-            output = self.model(input_ids=input_ids, attention_mask=attention_mask)
+            types = {}
+            if self.has_token_types and token_type_ids is not None:
+                types = {"token_type_ids": token_type_ids}
+            output = self.model(input_ids=input_ids, attention_mask=attention_mask, **types)
         states = LayerStates(tuple(seen)) if with_states else None
         return EncoderOutput(output.last_hidden_state, states)
 

@@ -2,13 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol, TypeVar
 
 import numpy as np
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from trainables.data.subwords import Corpus
 from trainables.spec import TrialOptions
 
 
@@ -28,7 +27,11 @@ class Readings:
     n_words: Int[np.ndarray, " s"]
 
 
-class Task(Protocol):
+Contents_contra = TypeVar("Contents_contra", contravariant=True)
+"""What a file holds: a `Corpus` of words or a `TextCorpus`."""
+
+
+class TaskOn(Protocol[Contents_contra]):
     """One kind of prediction, for every word or for every sentence (`level`).
 
     The loop knows no labels: `gold` turns a corpus into rows of indices, one row a word or a
@@ -40,7 +43,7 @@ class Task(Protocol):
     metric: ClassVar[str]
     level: ClassVar[Literal["word", "sentence"]]
 
-    def inventory(self, train: Corpus) -> tuple[str, ...]:
+    def inventory(self, train: Contents_contra) -> tuple[str, ...]:
         """The labels of the training file, sorted; others are never predicted.
 
         Raises:
@@ -48,7 +51,7 @@ class Task(Protocol):
         """
         ...
 
-    def gold(self, corpus: Corpus, labels: tuple[str, ...]) -> Int[np.ndarray, "rows k"]:
+    def gold(self, corpus: Contents_contra, labels: tuple[str, ...]) -> Int[np.ndarray, "rows k"]:
         """Indices of each word or sentence; -1 for a label outside the inventory or missing."""
         ...
 
@@ -70,10 +73,14 @@ class Task(Protocol):
 
     def score(
         self,
-        corpus: Corpus,
+        corpus: Contents_contra,
         gold: Int[np.ndarray, "rows k"],
         predicted: Int[np.ndarray, "rows k"],
         labels: tuple[str, ...],
     ) -> Mapping[str, tuple[float, int]]:
         """Metric name -> (fraction, items in the denominator), over a whole corpus."""
         ...
+
+
+Task = TaskOn[Any]
+"""A task, whatever it reads."""
