@@ -158,6 +158,8 @@ class OptionsSection(Section):
     frozen_mode: Literal["eval", "train"] | None = None
     batching: Literal["bucketed", "random"] | None = None
     select: str | None = None
+    parser: Literal["first-align", "beto"] | None = None
+    deprels: Literal["full", "coarse"] | None = None
     precision: Literal["fp32", "bf16", "fp16"] | None = None
 
 

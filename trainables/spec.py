@@ -109,6 +109,9 @@ class TrialOptions:
         batching: `bucketed` groups windows of similar length inside shuffled mega-batches;
             `random` draws them freely.
         select: Metric on source dev that picks the best epoch; empty means the task's own.
+        parser: Shape of the parsing head, as in `heads.biaffine.SHAPES`: `first-align` is that of
+            the first paper, `beto` that of the second.
+        deprels: Relations that a parser learns: `full` ones, or `coarse` ones without subtypes.
     """
 
     max_length: int = 512
@@ -118,6 +121,8 @@ class TrialOptions:
     frozen_mode: Literal["eval", "train"] = "eval"
     batching: Literal["bucketed", "random"] = "bucketed"
     select: str = ""
+    parser: Literal["first-align", "beto"] = "first-align"
+    deprels: Literal["full", "coarse"] = "full"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -80,6 +80,8 @@ CHANGED = {  # another value for every identity field; a new field needs a line 
         "frozen_mode": "train",
         "batching": "random",
         "select": "uas",
+        "parser": "beto",
+        "deprels": "coarse",
     },
     EncoderRef: {"fingerprint": "hub:1"},
     DataRef: {"layout": "tsv", "fingerprint": "sha256:c3", "limit": 10, "skip": 5},

@@ -117,7 +117,7 @@ def test_a_hub_id_stays_a_hub_id(file):
         ),
         ("tasks.upos.hyper.epoch=1", "tasks.upos.hyper.epoch: unknown key. Did you mean 'epochs'?"),
         ("grid.task=upso", "grid.task[0] = \"upso\": unknown task. Did you mean 'upos'?"),
-        ("tasks.parsing.naming='{lang}_x'", "unknown task. Known: upos."),
+        ("tasks.chunking.naming='{lang}_x'", "unknown task. Known: "),
         (
             "similarity.measures=linear_cka",
             "unknown similarity measure. Did you mean 'linear-cka'?",

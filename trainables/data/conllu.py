@@ -65,6 +65,12 @@ def check_tree(sentence: Sentence) -> str | None:
     roots = [word for word, head in enumerate(heads, 1) if head == 0]
     if len(roots) > 1:
         return f"words {', '.join(map(str, roots))} are all roots"
+    cycle = find_cycle(heads)
+    return f"words {' -> '.join(map(str, [*cycle, cycle[0]]))} form a cycle" if cycle else None
+
+
+def find_cycle(heads: Sequence[int]) -> list[int]:
+    """Words, counted from 1, that hang on each other in a circle; empty if all hang on the root."""
     clear = {0}  # words from which the root was reached
     for start in range(1, len(heads) + 1):
         path: list[int] = []
@@ -72,13 +78,12 @@ def check_tree(sentence: Sentence) -> str | None:
         word = start
         while word not in clear:
             if word in seen:
-                cycle = path[path.index(word) :]
-                return f"words {' -> '.join(map(str, [*cycle, word]))} form a cycle"
+                return path[path.index(word) :]
             path.append(word)
             seen.add(word)
             word = heads[word - 1]
         clear.update(path)
-    return None
+    return []
 
 
 def _sentence(block: list[Line], path: str) -> Sentence:

@@ -60,8 +60,10 @@ class Corpus:
         texts: `# text` of each sentence.
         lines: Line of each sentence in its file.
         upos: UPOS of each word; empty when the layout has none.
-        heads: Head of each word within its sentence, 0 for the root; empty when there are none.
-        deprels: Relation of each word to its head, subtype included; empty when there are none.
+        heads: Head of each word within its sentence, 0 for the root, -1 in a sentence without
+            heads; empty when no sentence has any.
+        deprels: Relation of each word to its head, subtype included, `_` in a sentence without
+            relations; empty when no sentence has any.
         tags: BIO tag of each word; empty when the layout has none.
         n_unknown: Words that hold an unknown piece.
     """
@@ -204,11 +206,30 @@ def as_corpus(table: pa.Table, key: str, location: str) -> Corpus:
         texts=tuple(table.column("text").to_pylist()),
         lines=tuple(table.column("line").to_pylist()),
         upos=_strings(table, "upos"),
-        heads=flat("heads").astype(np.int64),
-        deprels=_strings(table, "deprels"),
+        heads=_heads(table),
+        deprels=_strings(_filled(table, "deprels", "_"), "deprels"),
         tags=_strings(table, "tags"),
         n_unknown=int(table.column("n_unknown").to_numpy().sum()),
     )
+
+
+def _heads(table: pa.Table) -> Int[np.ndarray, " W"]:
+    column = _filled(table, "heads", -1).column("heads").combine_chunks()
+    found: Int[np.ndarray, " W"] = column.flatten().to_numpy(zero_copy_only=False).astype(np.int64)
+    return found
+
+
+def _filled(table: pa.Table, name: str, missing: object) -> pa.Table:
+    """A column with a value for each word, if any sentence of the file has values."""
+    lengths = [table.column(of).combine_chunks().value_lengths() for of in (name, "n_pieces")]
+    if lengths[0] == lengths[1] or not pa.compute.sum(lengths[0]).as_py():
+        return table
+    whole = [
+        values or [missing] * n
+        for values, n in zip(table.column(name).to_pylist(), lengths[1].to_pylist(), strict=True)
+    ]
+    at = table.schema.get_field_index(name)
+    return table.set_column(at, name, pa.array(whole, table.schema.field(name).type))
 
 
 def _strings(table: pa.Table, name: str) -> tuple[str, ...]:
