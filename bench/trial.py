@@ -82,7 +82,7 @@ def main() -> None:
     for _ in range(options.repeats):
         for side, done in runs.items():
             command = [sys.executable, "-m", "bench.trial", *sys.argv[1:], "--side", side]
-            out = subprocess.run(command, check=True, capture_output=True, text=True).stdout  # noqa: S603 - ourselves
+            out = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout  # noqa: S603 - ourselves
             done.append(json.loads(out.splitlines()[-1]))
     median = {s: statistics.median(float(str(r["seconds"])) for r in d) for s, d in runs.items()}
     report = {
