@@ -27,6 +27,7 @@ OURS: Mapping[tuple[str, str], int] = {
     ("sweep.tracking", "TrackingError"): FAILED,
     ("sweep.storage", "StorageError"): FAILED,
     ("sweep.lock", "StoreLockedError"): FAILED,
+    ("sweep.fetch_http", "FetchError"): FAILED,
     ("analysis.rowfiles", "TableError"): FAILED,
 }
 """Errors that say all there is to say, so that no traceback is shown, and their exit codes."""
@@ -160,6 +161,50 @@ def track(
         f"{opened.study.name}: {tracked.created} runs created, {tracked.completed} completed, "
         f"{tracked.unchanged} right already."
     )
+
+
+@data_app.command()
+def get(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="NAME...", help="en_ewt, UD_English-EWT@2.5, wikiann-en, xnli-en."),
+    ] = None,
+    *,
+    to: Annotated[Path, typer.Option(metavar="FOLDER", help="Where the data go.")],
+    study: Annotated[str | None, typer.Option(help="All that a study reads.")] = None,
+    release: Annotated[str, typer.Option(help="Release of UD, where a name says none.")] = "2.4",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what is missing.")] = False,
+    ud_url: Annotated[
+        str | None, typer.Option(envvar="XLING_UD_URL", help="Mirror of the UD repositories.")
+    ] = None,
+    hub_url: Annotated[
+        str | None, typer.Option(envvar="HF_ENDPOINT", help="Mirror of the Hugging Face hub.")
+    ] = None,
+    as_json: Json = False,
+) -> int:
+    """Fetch data by name; what is there already is not fetched again."""
+    from sweep import fetch, fetch_screen, screen
+
+    asked, by_hand = fetch.names_of(_load(study, None)) if study else ((), ())
+    if not (names or asked):
+        raise typer.BadParameter("name something to fetch, or a study with --study.")
+    mirrors = fetch.Mirrors(release=release).at(ud_url, hub_url)
+    files = fetch.files_of([*(names or []), *asked], mirrors)
+    if dry_run:
+        outcomes = fetch.rehearse(files, to)
+    else:
+        token = os.environ.get("HF_TOKEN", "")
+        outcomes = fetch.fetch(files, to, token=token, tell=fetch_screen.tell)
+    if as_json:
+        _print_json(fetch_screen.as_json(outcomes))
+    else:
+        screen.show(*fetch_screen.rows(outcomes))
+    for name in by_hand:
+        typer.echo(f"note: {name} cannot be fetched here; get it by hand.", err=True)
+    faults = [outcome for outcome in outcomes if outcome.is_fault]
+    for outcome in faults:
+        typer.echo(f"error: {outcome.told}", err=True)
+    return FAILED if faults else DONE
 
 
 @data_app.command()
