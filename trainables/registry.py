@@ -10,10 +10,19 @@ from typing import Any
 
 TASKS: Mapping[str, str] = {
     "upos": "trainables.tasks.upos:Upos",
+    "ner": "trainables.tasks.ner:Ner",
     "parsing": "trainables.tasks.parsing:Parsing",
     "xnli": "trainables.tasks.classification:Xnli",
     "pawsx": "trainables.tasks.classification:PawsX",
     "topic": "trainables.tasks.classification:Topic",
+    "langid": "trainables.tasks.langid:LanguageIdentification",
+}
+
+FINE_TUNING = "trainables.finetuning:fine_tune"
+"""How tasks are learnt that `LEARNERS` does not name."""
+
+LEARNERS: Mapping[str, str] = {
+    "langid": "trainables.probing:probe_layers",
 }
 
 ENCODERS: Mapping[str, str] = {

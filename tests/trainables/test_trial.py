@@ -1,4 +1,5 @@
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -7,6 +8,8 @@ from dataclasses import asdict, replace
 import numpy as np
 import pytest
 import torch
+from safetensors import safe_open
+from safetensors.torch import save
 
 from trainables.data.conllu import read_conllu
 from trainables.data.subwords import split_words, vocabulary
@@ -24,7 +27,7 @@ def measured(result):
 def test_a_trial_learns_and_measures_all_that_was_asked(spec, request_all, workspace):
     """Every target is scored over all its words and every layer is compared."""
     result = run_trial(spec, request_all, workspace)
-    test = {s.language: s for s in result.scores if s.split == "test"}
+    test = {s.language: s for s in result.scores if (s.split, s.metric) == ("test", "accuracy")}
     assert set(test) == {"aa", "bb", "cc"}
     for ref in request_all.targets:
         n_words = sum(len(s.words) for s in read_conllu(ref.location))
@@ -130,6 +133,36 @@ def test_a_checkpoint_of_another_spec_is_foreign(spec, request_all, workspace, t
     assert "another trial" in caplog.text
 
 
+def test_a_state_of_another_shape_is_passed_over(spec, request_all, workspace, tmp_path, caplog):
+    """A state whose compact embedding has other rows costs its steps, not the trial."""
+    expected = run_trial(spec, request_all, replace(workspace, checkpoints=str(tmp_path / "calm")))
+    with pytest.MonkeyPatch.context() as patch:
+        _die_after(patch, 11)
+        with pytest.raises(KeyboardInterrupt):
+            run_trial(spec, request_all, workspace)
+    for state in (tmp_path / "checkpoints").iterdir():
+        with safe_open(state, "pt") as file:
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no dict
+            about = file.metadata()
+        (table,) = (name for name in tensors if re.fullmatch(r"model\..*word_embeddings.*", name))
+        tensors[table] = tensors[table][1:].clone()
+        state.write_bytes(save(tensors, about))
+    assert measured(run_trial(spec, request_all, workspace)) == measured(expected)
+    assert "another model" in caplog.text
+
+
+def test_kept_weights_stay_their_trials_own_under_another_name(spec, request_all, workspace):
+    """Equal trial ids share weights: a file's code, language and place are none of its content."""
+    run_trial(spec, replace(request_all, keep="best"), workspace)
+    renamed = replace(
+        spec,
+        train=replace(spec.train, code="aa_other", language="a", split="x"),
+        encoder=replace(spec.encoder, name="other"),
+    )
+    (later,) = trial_epochs_without_training(renamed, request_all, workspace)
+    assert {score.split for score in later.scores} == {"dev", "test"}
+
+
 @pytest.mark.parametrize("ablation", ["ref", "reinit:1-2+freeze:2", "freeze:0", "all"])
 def test_kept_weights_answer_later_requests_without_training(
     spec, request_all, workspace, ablation
@@ -160,7 +193,7 @@ def test_a_pruned_trial_measures_nothing(spec, request_all, workspace):
     """Told to stop after its first epoch, a trial reports where, and no test score."""
     result = run_trial(spec, request_all, workspace, report=lambda _: False)
     assert result.pruned_at == 1
-    assert [s.split for s in result.scores] == ["dev"]
+    assert {s.split for s in result.scores} == {"dev"}
     assert result.similarity == ()
 
 
@@ -169,7 +202,8 @@ def test_accuracy_agrees_with_a_naive_recount(spec, request_all, workspace):
     request = replace(request_all, keep="best", similarity=None)
     result = run_trial(spec, request, workspace)
     right = {ref.language: naive_right(spec, workspace, ref) for ref in request.targets}
-    test = {s.language: round(s.value * s.n) for s in result.scores if s.split == "test"}
+    tested = [s for s in result.scores if (s.split, s.metric) == ("test", "accuracy")]
+    test = {s.language: round(s.value * s.n) for s in tested}
     assert test == right
 
 

@@ -1,30 +1,26 @@
 """UPOS tagging: one label a word, accuracy over all words of the file."""
 
 from collections.abc import Mapping
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
-from jaxtyping import Float, Int
-from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
+from jaxtyping import Int
 
 from trainables.data.sentence import DataError
 from trainables.data.subwords import Corpus
-from trainables.heads.tagger import Tagger
 from trainables.metrics.accuracy import count_right
-from trainables.spec import TrialOptions
-from trainables.tasks.base import Readings
+from trainables.metrics.tags import compare_chunks, count_tags
+from trainables.tasks.tagging import Tagging, indices, refuse_empty
 
 UNTAGGED = "_"
 """What CoNLL-U writes for no annotation; never a label, always wrong in a denominator."""
 
 
-class Upos:
+class Upos(Tagging):
     """Universal part-of-speech tags (a `trainables.tasks.base.Task`)."""
 
     name: ClassVar[str] = "upos"
     metric: ClassVar[str] = "accuracy"
-    level: ClassVar[Literal["word"]] = "word"
 
     def inventory(self, train: Corpus) -> tuple[str, ...]:
         """The tags of the training file, sorted."""
@@ -40,47 +36,28 @@ class Upos:
 
     def gold(self, corpus: Corpus, labels: tuple[str, ...]) -> Int[np.ndarray, "W 1"]:
         """Index of each word's tag; -1 for one that training never saw."""
-        index = {label: i for i, label in enumerate(labels)}
-        if len(corpus.upos) != corpus.n_words:
-            raise DataError(
-                corpus.location,
-                None,
-                f"{len(corpus.upos)} of {corpus.n_words} words have a UPOS column",
-                "Use a treebank in which every word has one.",
-            )
-        found = (index.get(tag, -1) for tag in corpus.upos)
-        return np.fromiter(found, np.int64, corpus.n_words)[:, None]
-
-    def head(
-        self, hidden_size: int, labels: tuple[str, ...], options: TrialOptions, seed: int
-    ) -> nn.Module:
-        """One linear layer."""
-        return Tagger(hidden_size, len(labels), dropout=options.head_dropout, seed=seed)
-
-    def loss(
-        self, head: nn.Module, readings: Readings, gold: Int[Tensor, "w 1"]
-    ) -> Float[Tensor, ""]:
-        """Cross-entropy, summed over labelled words."""
-        return cross_entropy(
-            head(readings.words).float(), gold[:, 0], ignore_index=-1, reduction="sum"
-        )
-
-    def predict(self, head: nn.Module, readings: Readings) -> Int[Tensor, "w 1"]:
-        """The tag of the highest logit; the first one where several are equal."""
-        best: Tensor = head(readings.words).argmax(dim=-1, keepdim=True)
-        return best
+        return indices(corpus, corpus.upos, labels, "a UPOS column")[:, None]
 
     def score(
         self,
         corpus: Corpus,
         gold: Int[np.ndarray, "W 1"],
         predicted: Int[np.ndarray, "W 1"],
-        labels: tuple[str, ...],  # noqa: ARG002 - accuracy needs no names; span metrics will
+        labels: tuple[str, ...],
     ) -> Mapping[str, tuple[float, int]]:
-        """Accuracy over every word of the file."""
-        if corpus.n_words == 0:
-            raise DataError(
-                corpus.location, None, "there are no words", "Use a file with sentences."
-            )
+        """Accuracy, macro and micro F1 over every word, and XTREME's F1 over chunks (D-18)."""
+        refuse_empty(corpus)
         right = count_right(gold[:, 0], predicted[:, 0])
-        return {"accuracy": (right.value, right.n)}
+        # Tags that training never saw come after the labels, so that they stay apart.
+        others = sorted(set(corpus.upos) - {*labels, UNTAGGED})
+        tags = (*labels, *others, UNTAGGED)
+        there = indices(corpus, corpus.upos, tags, "a UPOS column")
+        tagged = np.where(there == len(tags) - 1, -1, there)
+        counts = count_tags(tagged, predicted[:, 0], len(tags))
+        chunks = compare_chunks(there, predicted[:, 0], corpus.sentence_start, tags)
+        return {
+            "accuracy": (right.value, right.n),
+            "f1_macro": (counts.macro, right.n),
+            "f1_micro": (counts.micro, right.n),
+            "pos_f1_xtreme": (chunks.f1, chunks.n_gold),
+        }
