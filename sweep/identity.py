@@ -1,39 +1,22 @@
 """Ids that are a hash of what changes the result, and of nothing else (DESIGN §4).
 
-Canonical JSON of the identity fields of `trainables.spec`: names, locations and revisions are left
-out, keys are sorted, fields that hold their default are omitted. So an option added later leaves
-old ids as they are. A *default* that changes its value would let old results answer for new
-trials: raise `PROTOCOL_VERSION` with it. The golden ids in `tests/golden` notice when it is
-forgotten.
+Canonical JSON of what `trainables.identity` leaves of a spec: no names, locations and revisions, no
+fields that hold their default, keys sorted. So an option added later leaves old ids as they are. A
+*default* that changes its value would let old results answer for new trials: raise
+`PROTOCOL_VERSION` with it. The golden ids in `tests/golden` notice when it is forgotten.
 """
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, fields, replace
-from functools import cache, lru_cache
+from collections.abc import Mapping
+from dataclasses import replace
 from hashlib import blake2b
 from typing import Any
 
-from trainables.spec import (
-    DataRef,
-    EncoderRef,
-    HyperParameters,
-    Request,
-    TrialOptions,
-    TrialSpec,
-)
+from trainables.identity import identity
+from trainables.spec import DataRef, Request, TrialSpec
 
 PROTOCOL_VERSION = 1
 """Raised whenever the same spec would give other numbers than before ("Numbers changed")."""
-
-NOT_IDENTITY: Mapping[type, frozenset[str]] = {
-    EncoderRef: frozenset({"name", "location", "revision", "n_layers"}),
-    DataRef: frozenset({"code", "language", "split", "location"}),
-}
-"""Fields that say what a thing is called or where it lies; the fingerprints say what it is."""
-
-PARTS: frozenset[type] = frozenset({EncoderRef, DataRef, HyperParameters, TrialOptions})
-"""Values that a spec is made of."""
 
 CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 """One text for one content: keys in order, no blanks, ASCII, no NaN."""
@@ -82,43 +65,6 @@ def request_hash(request: Request) -> str:
             "measures": sorted(wanted.measures),
         }
     return _digest(b"request", asked)
-
-
-def identity(value: object) -> dict[str, Any]:
-    """The identity fields of a frozen dataclass that differ from their defaults, as plain JSON."""
-    return dict(_identity_items(value))
-
-
-def _identity_items(value: object) -> Iterator[tuple[str, Any]]:
-    kind: Any = type(value)
-    for name, default, is_float in _identity_fields(kind):
-        item = getattr(value, name)
-        if item == default:
-            continue
-        if type(item) in PARTS:
-            item = _identity_of_part(item)
-        elif is_float:
-            item = float(item)  # 1 and 1.0 are one learning rate
-        yield name, item
-
-
-@lru_cache(maxsize=4096)
-def _identity_of_part(part: object) -> dict[str, Any]:
-    """As `identity`; a grid shares few encoders, files and settings among many specs."""
-    return identity(part)
-
-
-@cache
-def _identity_fields(kind: type) -> tuple[tuple[str, Any, bool], ...]:
-    """Name, default (`MISSING` for none) and whether it is a float, of each identity field."""
-    found = []
-    for field in fields(kind):
-        if field.name in NOT_IDENTITY.get(kind, frozenset()):
-            continue
-        make = field.default_factory
-        default = field.default if make is MISSING else make()
-        found.append((field.name, default, field.type is float))
-    return tuple(found)
 
 
 def _labelled(refs: tuple[DataRef, ...]) -> list[list[Any]]:

@@ -25,6 +25,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
+from trainables.identity import identity
 from trainables.spec import CurvePoint, TrialSpec
 from trainables.training import Progress, Scores, Training
 
@@ -114,9 +115,12 @@ class Checkpoints:
         """Bring `training` to the newest state that is whole and its own; False if none is."""
         for name in reversed(self._states()):
             read = self._read(name)
-            if read is not None:
+            if read is None:
+                continue
+            if _fits(training, read[0]):
                 _apply(training, *read)
                 return True
+            log.warning("%s/%s is of another model and will be ignored", self._root, name)
         return False
 
     def keep(self, training: Training, table_ids: Tensor, labels: tuple[str, ...]) -> None:
@@ -203,15 +207,12 @@ class Checkpoints:
 
 
 def mark(spec: TrialSpec) -> str:
-    """Hash of a spec without the places where its files lie: what a checkpoint must match."""
+    """Hash of what a checkpoint must match: equal for specs of equal trial id.
 
-    def strip(value: object) -> object:
-        if isinstance(value, dict):
-            places = ("name", "location", "revision")
-            return {k: strip(v) for k, v in value.items() if k not in places}
-        return value
-
-    text = json.dumps(strip(dataclasses.asdict(spec)), sort_keys=True)
+    So files stay their trial's own when its data are called something else, and when a later
+    version adds an option.
+    """
+    text = json.dumps(identity(spec), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -233,6 +234,12 @@ def _snapshot(training: Training) -> tuple[dict[str, Tensor], dict[str, Any]]:
         "scaler": training.scaler.state_dict(),
     }
     return tensors, about
+
+
+def _fits(training: Training, tensors: Mapping[str, Tensor]) -> bool:
+    """Whether the model has just these parameters: another version may cut words otherwise."""
+    stored = {name: tensor.shape for name, tensor in tensors.items() if name.startswith("model.")}
+    return stored == {f"model.{name}": p.shape for name, p in training.model.trainable()}
 
 
 def _apply(training: Training, tensors: Mapping[str, Tensor], about: Mapping[str, Any]) -> None:
