@@ -230,8 +230,8 @@ def _append(answer: HTTPResponse, part: Path, start: int) -> int:
             if not chunk:
                 break
             file.write(chunk)
+            file.flush()  # what a kill finds here need not come again
             size += len(chunk)
-        file.flush()
         os.fsync(file.fileno())
     return size
 
