@@ -86,11 +86,11 @@ def _effects(evidence: Evidence, source: str) -> list[str]:
             f"beyond chance (sign flips over {n} languages, Holm-corrected p < {ALPHA}): {names}."
         )
     elif n >= 2:  # noqa: PLR2004 - one language has no chance to speak of
-        least = 2.0 ** (1 - n) * len(whole)
+        least = min(1.0, 2.0 ** (1 - n) * len(whole))
         said.append(
-            f"No ablation costs the other languages more than {source} beyond chance (sign flips "
+            f"No ablation can be shown to cost the other languages more than {source} (sign flips "
             f"over {n} languages, Holm-corrected p < {ALPHA})."
-            + (f" With {n} languages it could not: the least p is {least:.2f}." * (least >= ALPHA))
+            + (f" With {n} languages none could: the least p is {least:.2f}." * (least >= ALPHA))
         )
     return said
 
@@ -169,8 +169,8 @@ def _alignment(alignment: Alignment, source: str) -> list[str]:
         opening = (
             f"Languages that are closer to {source} {where} ({measure}) transfer {how}"
             if sure
-            else f"How close a language is to {source} {where} ({measure}) does not go with how "
-            "well it transfers, beyond chance"
+            else f"Whether languages that are closer to {source} {where} ({measure}) transfer "
+            f"{how} cannot be told from chance"
         )
         spread = "" if math.isnan(low) else f", 95 % interval {low:.2f} to {high:.2f}"
         seeds = (
