@@ -86,15 +86,16 @@ Language = Annotated[
 Code = Annotated[
     str,
     _shaped(
-        r"[a-z][A-Za-z0-9_@./{}-]*",
-        "neither a language (fr) nor a treebank (fr_gsd, fr@1.4). Write it as UD names its files.",
+        r"[a-z][A-Za-z0-9_@:./{}-]*",
+        "neither a language (fr) nor a treebank (fr_gsd, fr@1.4) nor a data set (wikiann-fr). "
+        "Write it as UD names its files.",
     ),
 ]
 Naming = Annotated[
     str,
     _shaped(
-        r"[A-Za-z0-9_@./-]*\{lang\}[A-Za-z0-9_@./{}-]*",
-        "not a treebank with a place for the language. Write it like {lang}_pud.",
+        r"[A-Za-z0-9_@:./-]*\{lang\}[A-Za-z0-9_@:./{}-]*",
+        "not a treebank with a place for the language. Write it like {lang}_pud or wikiann-{lang}.",
     ),
 ]
 Positive = Annotated[int, Field(gt=0)]
@@ -140,7 +141,7 @@ class HyperSection(Section):
     batch_size: Positive | None = None
     epochs: Positive | None = None
     warmup: Fraction | None = None
-    schedule: Literal["linear", "constant"] | None = None
+    schedule: Literal["linear", "constant", "plateau"] | None = None
     weight_decay: Annotated[float, Field(ge=0)] | None = None
     beta1: Decay | None = None
     beta2: Decay | None = None
@@ -157,6 +158,7 @@ class OptionsSection(Section):
     reinit: Literal["normal", "torch-default"] | None = None
     frozen_mode: Literal["eval", "train"] | None = None
     batching: Literal["bucketed", "random"] | None = None
+    pool_special: bool | None = None
     select: str | None = None
     parser: Literal["first-align", "beto"] | None = None
     deprels: Literal["full", "coarse"] | None = None
@@ -164,10 +166,19 @@ class OptionsSection(Section):
 
 
 class TaskSection(Section):
-    """`[tasks.upos]`: what holds for one task of the grid only."""
+    """`[tasks.upos]`: what holds for one task of the grid only.
+
+    Attributes:
+        sources: As `[data.sources]`.
+        naming: As in `[evaluate]`.
+        targets: As in `[evaluate]`; empty for those there.
+        hyper: As `[hyper]`.
+        options: As `[options]`.
+    """
 
     sources: Mapping[Language, Code] = {}
     naming: Naming | None = None
+    targets: Several[Code] = ()
     hyper: HyperSection = HyperSection()
     options: OptionsSection = OptionsSection()
 
@@ -191,8 +202,8 @@ class EvaluateSection(Section):
     """What trained models are tested on.
 
     Attributes:
-        targets: Languages, to be put into `naming`, or treebank codes (`fr_gsd`).
-        naming: Treebank of a target language, e.g. `{lang}_pud`.
+        targets: Languages, to be put into `naming`, or names of data (`fr_gsd`, `wikiann-fr`).
+        naming: Data of a target language, e.g. `{lang}_pud`.
         limit: Only the first so many sentences of each.
     """
 

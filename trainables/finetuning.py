@@ -55,7 +55,7 @@ class Learnt:
         assert self.task is not None  # noqa: S101 - a probe has no targets
         assert predicted is not None  # noqa: S101 - a task was given
         gold = self.task.gold(corpus, self.labels)
-        return _as_scores(ref, self.task.score(corpus, gold, predicted, self.labels))
+        return as_scores(ref, self.task.score(corpus, gold, predicted, self.labels))
 
 
 def untrained(encoder: Encoder, materials: Materials) -> Learnt:
@@ -118,7 +118,7 @@ def fine_tune(
         model=model,
         task=task,
         labels=labels,
-        dev_scores=_as_scores(spec.dev, progress.best_scores),
+        dev_scores=as_scores(spec.dev, progress.best_scores),
         curve=tuple(progress.curve),
         best_epoch=progress.best_epoch,
         pruned_at=None if finished else progress.epoch,
@@ -142,7 +142,7 @@ def _take_up(
         model=model,
         task=task,
         labels=kept.labels,
-        dev_scores=_as_scores(spec.dev, kept.best_scores),
+        dev_scores=as_scores(spec.dev, kept.best_scores),
         curve=kept.curve,
         best_epoch=kept.best_epoch,
         resumed_epochs=len(kept.curve),
@@ -155,7 +155,12 @@ def _decay(hyper: HyperParameters, curve: tuple[CurvePoint, ...], best_epoch: in
     if hyper.weight_decay == 0 or not curve:
         return 1.0
     total = hyper.epochs * curve[0].step
-    rates = (learning_rate(step, total, hyper) for step in range(curve[best_epoch - 1].step))
+    rates = (
+        learning_rate(
+            step, total, hyper, [point.dev_value for point in curve if point.step <= step]
+        )
+        for step in range(curve[best_epoch - 1].step)
+    )
     return decay_factor(rates, hyper.weight_decay)
 
 
@@ -168,7 +173,8 @@ def _pieces_in_use(
     return np.unique(np.concatenate([train.pieces, dev.pieces, extra]))
 
 
-def _as_scores(ref: DataRef, scores: Scores) -> tuple[Score, ...]:
+def as_scores(ref: DataRef, scores: Scores) -> tuple[Score, ...]:
+    """One row a metric."""
     return tuple(
         Score(
             split=ref.split,

@@ -74,7 +74,9 @@ class HyperParameters:
         batch_size: Sentences (windows) per optimiser step, whatever the micro-batch.
         epochs: Passes over the training data; the best one on source dev is kept.
         warmup: Fraction of all steps over which the rate rises linearly from 0.
-        schedule: After the warm-up: `linear` falls to 0 at the last step, `constant` stays.
+        schedule: After the warm-up: `linear` falls to 0 at the last step, `constant` stays,
+            `plateau` stays but is halved after every epoch that is no better on source dev than
+            the best before it.
         weight_decay: Decoupled; never applied to biases and normalisation weights.
         beta1: First AdamW moment decay.
         beta2: Second AdamW moment decay.
@@ -86,7 +88,7 @@ class HyperParameters:
     batch_size: int
     epochs: int
     warmup: float = 0.1
-    schedule: Literal["linear", "constant"] = "linear"
+    schedule: Literal["linear", "constant", "plateau"] = "linear"
     weight_decay: float = 0.0
     beta1: float = 0.9
     beta2: float = 0.999
@@ -108,6 +110,8 @@ class TrialOptions:
         frozen_mode: Mode of frozen blocks during training (D-13).
         batching: `bucketed` groups windows of similar length inside shuffled mega-batches;
             `random` draws them freely.
+        pool_special: Whether the mean over pieces that a probe reads takes in special pieces, as
+            the second paper's code does.
         select: Metric on source dev that picks the best epoch; empty means the task's own.
         parser: Shape of the parsing head, as in `heads.biaffine.SHAPES`: `first-align` is that of
             the first paper, `beto` that of the second.
@@ -120,6 +124,7 @@ class TrialOptions:
     reinit: Literal["normal", "torch-default"] = "normal"
     frozen_mode: Literal["eval", "train"] = "eval"
     batching: Literal["bucketed", "random"] = "bucketed"
+    pool_special: bool = False
     select: str = ""
     parser: Literal["first-align", "beto"] = "first-align"
     deprels: Literal["full", "coarse"] = "full"

@@ -5,19 +5,21 @@ and resumed from any step boundary ends with the same bits as one that was not.
 """
 
 import math
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from trainables.ablations.base import set_train_mode
 from trainables.data.batching import Batch, Units, training_batches
 from trainables.encoders.base import Encoder, EncoderOutput
 from trainables.seeding import stream
+from trainables.similarity.pooling import masked_sum
 from trainables.spec import CurvePoint, HyperParameters, TrialSpec
 from trainables.tasks.base import Readings, Task
 
@@ -36,12 +38,22 @@ class Diverged(ArithmeticError):  # noqa: N818 - says what happened; not an "Err
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """An encoder and the head on it, on one device."""
+    """An encoder and the head on it, on one device.
+
+    Attributes:
+        encoder: Gives the states.
+        head: Reads them.
+        device: Where both are.
+        precision: Numeric precision of forward passes.
+        pooling: Whether the head reads the mean of a text's states in every layer, and of which
+            pieces; empty for none.
+    """
 
     encoder: Encoder
     head: nn.Module
     device: torch.device
     precision: str = "fp32"
+    pooling: Literal["", "pieces", "all"] = ""
 
     def trainable(self) -> Iterator[tuple[str, nn.Parameter]]:
         """Names and parameters that training moves; the others stay as the ablation left them."""
@@ -57,14 +69,24 @@ class Model:
             self.put(batch.input_ids),
             self.put(batch.attention_mask),
             token_type_ids=types,
-            with_states=with_states,
+            with_states=with_states or self.pooling != "",
         )
         readings = Readings(
             words=output.last[self.put(batch.row), self.put(batch.column)],
             sentences=output.last[self.put(batch.first), 0],
             n_words=batch.n_words,
+            layers=self._pooled(batch, output) if self.pooling else None,
         )
         return readings, output
+
+    def _pooled(self, batch: Batch, output: EncoderOutput) -> Float[Tensor, "s layers d"]:
+        """Mean state of each text's pieces in every layer, in float32."""
+        assert output.states is not None  # noqa: S101 - `read` asked for them
+        mask = batch.owned if self.pooling == "pieces" else batch.attention_mask > 0
+        counted = self.put(mask)
+        sums = torch.stack([masked_sum(state, counted) for state in output.states], dim=1)
+        means: Tensor = (sums / counted.sum(dim=1)[:, None, None])[self.put(batch.first)]
+        return means
 
     def put(self, array: np.ndarray) -> Tensor:
         """An array on the model's device."""
@@ -111,16 +133,27 @@ class Progress:
     best: dict[str, Tensor] = field(default_factory=dict)
 
 
-def learning_rate(step: int, total: int, hyper: HyperParameters) -> float:
+def learning_rate(
+    step: int, total: int, hyper: HyperParameters, dev: Sequence[float] = ()
+) -> float:
     """Rate of the `step`-th of `total` optimiser steps, counted from 0.
 
-    Rises linearly over the first `warmup * total` steps, then falls linearly towards 0 or stays.
+    Rises linearly over the first `warmup * total` steps, then does what `hyper.schedule` says.
+
+    Args:
+        step: Steps taken.
+        total: Steps of the whole training.
+        hyper: Peak, warm-up and schedule.
+        dev: Selection metric after each epoch so far.
     """
     warm = math.ceil(hyper.warmup * total)
     if step < warm:
         return hyper.learning_rate * (step + 1) / warm
     if hyper.schedule == "constant":
         return hyper.learning_rate
+    if hyper.schedule == "plateau":
+        stale = sum(value <= max(dev[:i]) for i, value in enumerate(dev) if i)
+        return float(hyper.learning_rate * 0.5**stale)
     return hyper.learning_rate * (total - step) / max(1, total - warm)
 
 
@@ -173,6 +206,11 @@ class Training:
         return self.spec.options.select or self.task.metric
 
     @property
+    def dev_values(self) -> tuple[float, ...]:
+        """The selection metric after each epoch so far."""
+        return tuple(point.dev_value for point in self.progress.curve)
+
+    @property
     def steps_per_epoch(self) -> int:
         """Optimiser steps in one pass over the sentences."""
         return math.ceil(len(self.lesson.units.lengths) / self.spec.hyper.batch_size)
@@ -210,10 +248,11 @@ class Training:
             set_train_mode(self.model.encoder, self.spec.options)
             self.model.head.train()
             for chosen in batches[progress.step - epoch * self.steps_per_epoch :]:
-                self._step(chosen, learning_rate(progress.step, total, hyper))
+                self._step(chosen, learning_rate(progress.step, total, hyper, self.dev_values))
                 progress.step += 1
                 after_step()
-            point = self._close_epoch(dev_scores(), learning_rate(progress.step - 1, total, hyper))
+            rate = learning_rate(progress.step - 1, total, hyper, self.dev_values)
+            point = self._close_epoch(dev_scores(), rate)
             if not (yield point) and progress.epoch < hyper.epochs:
                 return False
         return True

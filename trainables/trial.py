@@ -13,9 +13,9 @@ from trainables.accounting import Stopwatch, facts
 from trainables.comparison import compare_languages
 from trainables.encoders.pretrained import load_encoder
 from trainables.evaluation import look
-from trainables.finetuning import Learnt, fine_tune, untrained
+from trainables.finetuning import Learnt, untrained
 from trainables.materials import Materials
-from trainables.registry import TASKS, load
+from trainables.registry import FINE_TUNING, LEARNERS, TASKS, load
 from trainables.spec import (
     CurvePoint,
     DataRef,
@@ -62,7 +62,8 @@ def trial_epochs(
         learnt = untrained(encoder, materials)
     else:
         task = load("task", spec.task, TASKS)()
-        learnt = yield from fine_tune(encoder, task, materials, keep=request.keep == "best")
+        learn = load("learner", spec.task, {spec.task: FINE_TUNING, **LEARNERS})
+        learnt = yield from learn(encoder, task, materials, keep=request.keep == "best")
     watch.lap("train")
 
     scores: tuple[Score, ...] = ()

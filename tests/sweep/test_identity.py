@@ -80,6 +80,7 @@ CHANGED = {  # another value for every identity field; a new field needs a line 
         "reinit": "torch-default",
         "frozen_mode": "train",
         "batching": "random",
+        "pool_special": True,
         "select": "uas",
         "parser": "beto",
         "deprels": "coarse",

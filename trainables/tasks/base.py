@@ -20,11 +20,13 @@ class Readings:
         sentences: Last-layer state of the first special piece of each sentence ([CLS]); the root
             of a tree, the whole of a text.
         n_words: Words of each sentence.
+        layers: Mean state of each text's pieces in every layer; None where the model does not pool.
     """
 
     words: Float[Tensor, "w d"]
     sentences: Float[Tensor, "s d"]
     n_words: Int[np.ndarray, " s"]
+    layers: Float[Tensor, "s layers d"] | None = None
 
 
 Contents_contra = TypeVar("Contents_contra", contravariant=True)
