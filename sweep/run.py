@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from rich.console import Console
 
 from sweep.commit import commit_failure
+from sweep.complaints import StudyError, wrong_value
 from sweep.executor import WORKER, Executor
 from sweep.housekeeping import Housekeeper
 from sweep.jobs import cache_folder, jobs_left
@@ -105,7 +106,8 @@ def run_study(
         What was done; failed trials are counted, not raised.
 
     Raises:
-        StudyError: the study's files are missing or wrong. Nothing was run.
+        StudyError: the study's files are missing or wrong, or it wants a GPU that is not here.
+            Nothing was run.
         StoreLockedError: another driver works on the store. Nothing was run.
         StorageError: the store cannot be written. Nothing was run.
         TrackingError: the study's tracking URI cannot be used. Nothing was run.
@@ -168,32 +170,57 @@ def _crew(
 ) -> Executor:
     """The executor that was asked for, no larger than there are jobs."""
     kind = executor or study.executor
+    if not isinstance(kind, str):
+        return kind
     threads, gpus = study.resources.cpus, study.resources.gpus
+    if kind == "tune" and os.environ.get("RAY_ADDRESS"):
+        here = 200  # the cluster's own size decides, and an autoscaler sees the demand
+    else:
+        n_gpus = _gpus_here(study)
+        if kind == "local":
+            n_gpus = min(1, n_gpus)  # its processes all take the first one
+        here = default_workers(threads, gpus, n_gpus)
+    n = min(workers or here, n_jobs)
     if kind == "local":
         from sweep.local import LocalExecutor
 
-        n = min(workers or default_workers(threads, gpus), n_jobs)
         logs = str(Path(cache_folder(), "logs", study.name))
         return LocalExecutor(n, threads=threads, worker=worker, logs=logs)
-    if kind == "tune":
-        from sweep.tune import TuneExecutor
+    from sweep.tune import TuneExecutor
 
-        # On a cluster its own size decides, and an autoscaler sees the demand.
-        ours = 200 if os.environ.get("RAY_ADDRESS") else default_workers(threads, gpus)
-        n = min(workers or ours, n_jobs)
-        return TuneExecutor(n, threads=threads, gpus=gpus, worker=worker)
-    return kind
+    return TuneExecutor(n, threads=threads, gpus=gpus, worker=worker)
 
 
-def default_workers(threads: int, gpus: float) -> int:
+def default_workers(threads: int, gpus: float, n_gpus: int = 0) -> int:
     """How many trials this machine runs at a time.
 
     Args:
         threads: CPU threads of a trial.
-        gpus: GPU share of a trial; one GPU is filled.
+        gpus: GPU share of a trial.
+        n_gpus: GPUs to fill.
     """
     by_cpu = max(1, len(os.sched_getaffinity(0)) // threads)
-    return min(by_cpu, max(1, int(1 / gpus))) if gpus else by_cpu
+    return min(by_cpu, max(1, n_gpus * int(1 / gpus))) if gpus else by_cpu
+
+
+def _gpus_here(study: Study) -> int:
+    """GPUs of this machine, counted only for a study that wants them.
+
+    Raises:
+        StudyError: it wants them, and there is none: Ray would wait for one without a word.
+    """
+    if not study.resources.gpus:
+        return 0
+    import torch
+
+    found = torch.cuda.device_count()
+    if not found:
+        what = (
+            "torch finds no GPU on this machine. Write 0 to train on the CPU, or name a Ray "
+            "cluster that has some in RAY_ADDRESS."
+        )
+        raise StudyError(wrong_value(study.file, "resources.gpus", study.resources.gpus, what))
+    return found
 
 
 def _is_on(track: bool | None, study: Study) -> bool:

@@ -6,6 +6,7 @@ into a folder that is thrown away (a torn state file makes `Tuner.restore` start
 """
 
 import logging
+import math
 import os
 import shutil
 import tempfile
@@ -155,7 +156,7 @@ def connected(executor: TuneExecutor) -> Iterator[None]:
             # Loopback only, which Ray does by itself on other systems than Linux.
             patches.enter_context(_replaced(ray_constants, "ENABLE_RAY_CLUSTER", False))  # noqa: FBT003 - a value
             ray.init(
-                num_cpus=max(1, round(executor.workers * executor.cpus)),
+                num_cpus=math.ceil(executor.workers * executor.cpus),
                 include_dashboard=False,
                 object_store_memory=100 * 2**20,  # it carries jobs and outcomes only
                 **common,

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Literal
 
 import pyarrow as pa
 import pytest
@@ -14,10 +15,11 @@ from rich.console import Console
 sys.path.insert(0, str(Path(__file__).parent))  # worker processes import the made-up jobs, too
 import run_samples as made
 
+from sweep.complaints import StudyError
 from sweep.ledger import Ledger
 from sweep.local import LocalExecutor
 from sweep.lock import DriverLock, StoreLockedError
-from sweep.run import RunSummary, run_study
+from sweep.run import RunSummary, default_workers, run_study
 from sweep.storage import Store
 from sweep.study import Study
 
@@ -100,6 +102,37 @@ def test_the_study_is_stored_as_understood(tmp_path: Path) -> None:
     assert json.loads((folder / "study.json").read_text())["resources"]["cpus"] == 1
     ids = json.loads((folder / "trials.json").read_text())
     assert sorted(ids) == sorted(Ledger(str(tmp_path)).table("trials")["trial_id"].to_pylist())
+
+
+@pytest.mark.parametrize("executor", ["local", "tune"])
+def test_a_study_that_wants_a_gpu_is_refused_where_there_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, executor: Literal["local", "tune"]
+) -> None:
+    """It would fail trial by trial, or wait inside Ray for ever; it says so before it begins."""
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
+    study = made.study_of(tmp_path, [1], resources={"gpus": 0.25})
+    with pytest.raises(StudyError, match=r"resources\.gpus = 0\.25: torch finds no GPU"):
+        run(study, executor=executor)
+    assert made.runs(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("threads", "gpus", "n_gpus", "expected"),
+    [
+        (1, 0.0, 0, 8),
+        (3, 0.0, 0, 2),
+        (16, 0.0, 0, 1),
+        (1, 0.25, 1, 4),
+        (1, 0.5, 2, 4),
+        (2, 1, 8, 4),
+    ],
+)
+def test_a_machine_is_filled_and_not_overfilled(
+    monkeypatch: pytest.MonkeyPatch, threads: int, gpus: float, n_gpus: int, expected: int
+) -> None:
+    """As many trials as all GPUs and all threads hold, whichever is less; at least one."""
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(8)))
+    assert default_workers(threads, gpus, n_gpus) == expected
 
 
 def test_a_second_driver_is_refused(tmp_path: Path) -> None:
