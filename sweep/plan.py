@@ -204,9 +204,14 @@ def _prices(trials: pa.Table, study: Study) -> dict[tuple[Any, ...], float]:
 def _notes(study: Study) -> Iterable[str]:
     if REFERENCE not in study.grid.ablation:
         yield f"no '{REFERENCE}' among the ablations: nothing to take differences from."
-    targets = {language_of(target) for target in study.evaluate.targets}
-    for source in study.grid.source:
-        if source not in targets:
-            yield f"source '{source}' is not among the targets: its cross-lingual gap is undefined."
+    untested: dict[str, list[str]] = {}
+    for task in study.grid.task:
+        targets = {language_of(target) for target in study.target_codes(task)}
+        for source in study.grid.source:
+            if source not in targets:
+                untested.setdefault(source, []).append(task)
+    for source, tasks in untested.items():
+        of = f" of {', '.join(tasks)}" if len(tasks) < len(study.grid.task) else ""
+        yield f"source '{source}' is not among the targets{of}: its cross-lingual gap is undefined."
     if len(study.seeds.report) == 1:
         yield "one seed: no spread, no intervals, no tests."

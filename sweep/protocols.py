@@ -18,6 +18,7 @@ FOLDER = Path(__file__).parent / "protocols"
 PER_TASK: Mapping[str, tuple[str, ...]] = {
     "sources": ("data", "sources"),
     "naming": ("evaluate", "naming"),
+    "targets": ("evaluate", "targets"),
     "hyper": ("hyper",),
     "options": ("options",),
 }

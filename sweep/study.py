@@ -137,7 +137,7 @@ class Study(Section):
         """
         naming = self.settings(task).naming
         codes = []
-        for target in self.evaluate.targets:
+        for target in self.tasks.get(task, TaskSection()).targets or self.evaluate.targets:
             is_language = re.fullmatch(LANGUAGE, target) is not None
             if is_language and not naming:
                 what = 'which treebank? Write a code (fr_gsd) or evaluate.naming = "{lang}_pud".'

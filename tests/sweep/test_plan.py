@@ -187,3 +187,20 @@ def test_notes_say_what_the_study_cannot_show():
         "one seed",
     ]
     assert plan_with().notes == ()
+
+
+def test_a_gap_is_missed_by_task():
+    """A source that one task is not tested on is told with the task, once for all that lack it."""
+    table = {
+        "name": "both",
+        "encoder": {"model": "e"},
+        "data": {"sources": {"en": "en_ewt"}},
+        "grid": {"task": ["upos", "ner"], "source": "en"},
+        "hyper": {"learning_rate": 1e-4, "batch_size": 8, "epochs": 2},
+        "seeds": {"report": [1, 2]},
+        "evaluate": {"targets": ["en", "fr"], "naming": "{lang}_pud"},
+        "tasks": {"ner": {"targets": ["wikiann-fr"]}},
+    }
+    notes = make_plan(build_study(table), (), FakeLedger()).notes
+    told = "source 'en' is not among the targets of ner: its cross-lingual gap is undefined."
+    assert notes == (told,)

@@ -322,3 +322,42 @@ def test_protocols_that_ship_hold_only_keys_of_a_study(name):
         "evaluate": {"targets": ["en"]},
     }
     assert build_study(merge(table, own)).name == "x"
+
+
+def test_tasks_have_targets_and_data_of_their_own():
+    """The first paper's protocol trains and tests NER on WikiANN, all else on treebanks."""
+    table = {
+        "name": "both",
+        "protocol": "first-align",
+        "encoder": {"model": "e"},
+        "grid": {"task": ["upos", "ner"], "source": ["en", "ar"]},
+    }
+    study = build_study(table)
+    assert study.source_code("upos", "ar") == "ar_padt"
+    assert study.source_code("ner", "ar") == "wikiann-ar"
+    upos, ner = study.target_codes("upos"), study.target_codes("ner")
+    assert (len(upos), upos[0], upos[-1]) == (17, "en_pud", "tr_pud")
+    assert {code.removeprefix("wikiann-") for code in ner} == {
+        *(code.removesuffix("_pud") for code in upos),
+        "sl",
+    }
+    assert study.settings("ner").hyper.learning_rate == 3.5e-5
+    # Similarity is that of parallel sentences, whatever the task.
+    assert set(study.parallel_languages()) == {code.removesuffix("_pud") for code in upos}
+
+
+def test_targets_of_the_study_go_before_those_of_the_protocol():
+    """A study goes before its protocol, and what it says for one task before what it says for all."""
+    table = {
+        "name": "both",
+        "protocol": "first-align",
+        "encoder": {"model": "e"},
+        "grid": {"task": ["upos", "ner"], "source": "en"},
+        "evaluate": {"targets": ["en", "de"]},
+    }
+    assert build_study(table).target_codes("ner") == ("wikiann-en", "wikiann-de")
+    own = {"tasks": {"ner": {"targets": ["fr", "uner-de_pud", "conll:x/{split}-nl.txt"]}}}
+    study = build_study(table | own)
+    assert study.target_codes("ner") == ("wikiann-fr", "uner-de_pud", "conll:x/{split}-nl.txt")
+    assert study.target_codes("upos") == ("en_pud", "de_pud")
+    assert study.parallel_languages() == ("en", "de")
