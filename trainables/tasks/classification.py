@@ -15,7 +15,7 @@ from trainables.data.sentence import DataError
 from trainables.data.texts import TextCorpus
 from trainables.heads.tagger import Tagger
 from trainables.metrics.accuracy import count_right
-from trainables.metrics.classes import macro_f1
+from trainables.metrics.tags import count_tags
 from trainables.spec import TrialOptions
 from trainables.tasks.base import Readings
 
@@ -88,15 +88,26 @@ class Classification:
         corpus: TextCorpus,
         gold: Int[np.ndarray, "S 1"],
         predicted: Int[np.ndarray, "S 1"],
-        labels: tuple[str, ...],  # noqa: ARG002 - indices say all
+        labels: tuple[str, ...],
     ) -> Mapping[str, tuple[float, int]]:
         """Accuracy and macro F1 over every example of the file."""
         assert len(gold) == corpus.n_sentences  # noqa: S101 - no cut shrinks a denominator
         right = count_right(gold[:, 0], predicted[:, 0])
         return {
             "accuracy": (right.value, right.n),
-            "f1_macro": (macro_f1(gold[:, 0], predicted[:, 0]), right.n),
+            "f1_macro": (_macro_f1(gold[:, 0], predicted[:, 0], len(labels)), right.n),
         }
+
+
+def _macro_f1(
+    gold: Int[np.ndarray, " S"], predicted: Int[np.ndarray, " S"], n_labels: int
+) -> float:
+    """Mean F1 over the classes that are in the file or were predicted.
+
+    One that training never saw has F1 0: it is numbered after the others, not left out.
+    """
+    apart = np.where(gold < 0, n_labels - 1 - gold, gold)
+    return count_tags(apart, predicted, max(n_labels, int(apart.max()) + 1)).macro
 
 
 class Xnli(Classification):

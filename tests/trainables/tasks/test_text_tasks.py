@@ -1,5 +1,6 @@
 import random
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -7,8 +8,8 @@ import pytest
 from trainables.data.fingerprints import content
 from trainables.data.sentence import DataError
 from trainables.data.tsv import read_mldoc
-from trainables.metrics.classes import macro_f1
 from trainables.spec import DataRef, HyperParameters, Request, TrialOptions, TrialSpec
+from trainables.tasks.classification import Topic
 from trainables.trial import run_trial, trial_epochs
 
 NOUNS = ["cat", "dog", "tree", "sun", "bird"]
@@ -156,13 +157,15 @@ def test_a_class_that_training_never_saw_counts_as_wrong(trial, workspace, tmp_p
     assert found == [(0.0, 5), (0.0, 5)]
 
 
-def test_macro_f1_by_hand():
-    """Classes a, b (never predicted) and c (never gold): F1 4/5, 0, 0."""
-    gold, predicted = np.array([0, 0, 1]), np.array([0, 0, 2])
-    assert macro_f1(gold, predicted) == pytest.approx((1 + 0 + 0) / 3)
-    gold, predicted = np.array([0, 0, -1, 1]), np.array([0, 0, 0, 1])
-    # a: 2 right, 1 false: 4/5; the unseen class: 0; b: 1.
-    assert macro_f1(gold, predicted) == pytest.approx((4 / 5 + 0 + 1) / 3)
+def test_scores_by_hand():
+    """A class never learnt and one falsely predicted have F1 0 and stay in the mean."""
+    corpus = SimpleNamespace(n_sentences=5)
+    gold = np.array([[0], [0], [1], [-1], [0]])
+    predicted = np.array([[0], [0], [1], [0], [2]])
+    scores = Topic().score(corpus, gold, predicted, ("a", "b", "c"))
+    # a: 2 right of 3 predicted and 3 gold: 2/3; b: 1; c: predicted once, never right; x: 0.
+    assert scores["f1_macro"] == (pytest.approx((2 / 3 + 1 + 0 + 0) / 4), 5)
+    assert scores["accuracy"] == (pytest.approx(3 / 5), 5)
 
 
 @pytest.mark.parametrize(
