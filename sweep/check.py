@@ -1,20 +1,29 @@
 """Reads every file of a study before anything is spent on it: counts, faults, alignment."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
+from sweep.annotation import Annotation, annotation, unseen
 from sweep.complaints import StudyError
 from sweep.identity import PROTOCOL_VERSION
-from sweep.resolve import data_root, resolve_files, wanted_files
+from sweep.resolve import (
+    File,
+    data_root,
+    dev_file,
+    resolve_files,
+    test_file,
+    train_file,
+    wanted_files,
+)
 from sweep.study import Study
+from trainables.data.example import Example
 from trainables.data.parallel import align
+from trainables.data.reading import read
 from trainables.data.sentence import DataError, Sentence
 from trainables.data.treebanks import data_ref, language_of
-from trainables.registry import LAYOUTS, load
-from trainables.spec import DataRef
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +38,7 @@ class FileCheck:
         n_sentences: Sentences that are used.
         n_words: Syntactic words in them.
         fault: Why it cannot be used; empty if it can.
+        notes: What is odd about it, and no fault: broken spans, labels that training never saw.
     """
 
     code: str
@@ -38,6 +48,7 @@ class FileCheck:
     n_sentences: int = 0
     n_words: int = 0
     fault: str = ""
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +71,11 @@ class DataCheck:
         told = (*(file.fault for file in self.files), self.misalignment)
         return tuple(fault for fault in told if fault)
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """All that is odd and no fault, one message each."""
+        return tuple(f"{file.code} {file.split}: {n}" for file in self.files for n in file.notes)
+
 
 def check_data(study: Study) -> DataCheck:
     """Read all files of a study.
@@ -68,23 +84,77 @@ def check_data(study: Study) -> DataCheck:
         StudyError: no data folder is named, or there is none.
     """
     root = data_root(study)
-    checks: list[FileCheck] = []
+    tasks = _tasks_of_files(study)
+    checks: dict[File, FileCheck] = {}
+    found: dict[tuple[str, File], Annotation] = {}
     parallel: dict[str, tuple[str, Sequence[Sentence]]] = {}
-    for (code, split, limit), purposes in wanted_files(study).items():
-        about = FileCheck(
+    for file, purposes in wanted_files(study).items():
+        code, split, limit = file
+        checks[file] = about = FileCheck(
             code=code, split=split, limit=limit, purposes=tuple(dict.fromkeys(purposes))
         )
         try:
             ref = data_ref(root, code, split, limit)
-            sentences = read(ref)
+            contents = read(ref)
         except DataError as error:
-            checks.append(replace(about, fault=str(error)))
+            checks[file] = replace(about, fault=str(error))
             continue
-        n_words = sum(len(sentence.words) for sentence in sentences)
-        checks.append(replace(about, n_sentences=len(sentences), n_words=n_words))
+        seen = {task: annotation(task, ref, contents) for task in tasks.get(file, ())}
+        found |= {(task, file): what for task, what in seen.items()}
+        notes = dict.fromkeys(note for what in seen.values() for note in what.notes)
+        checks[file] = replace(
+            about,
+            n_sentences=len(contents),
+            n_words=sum(map(_n_words, contents)),
+            fault="; ".join(what.fault for what in seen.values() if what.fault),
+            notes=tuple(notes),
+        )
         if "similarity" in purposes:
-            parallel[language_of(code)] = (ref.location, sentences)
-    return _aligned(study, DataCheck(files=tuple(checks)), parallel)
+            parallel[language_of(code)] = (ref.location, contents)
+    for file, note in _never_learnt(study, found):
+        checks[file] = replace(checks[file], notes=(*checks[file].notes, note))
+    return _aligned(study, DataCheck(files=tuple(checks.values())), parallel)
+
+
+def _tasks_of_files(study: Study) -> dict[File, list[str]]:
+    """Tasks that a file's labels are read for; none where only sentences are compared."""
+    files: dict[File, list[str]] = {}
+    for task in study.grid.task:
+        sources = study.grid.source
+        used = [which(study, task, s) for s in sources for which in (train_file, dev_file)]
+        used += [test_file(study, code) for code in study.target_codes(task)]
+        for file in dict.fromkeys(used):
+            files.setdefault(file, []).append(task)
+    return files
+
+
+def _never_learnt(
+    study: Study, found: Mapping[tuple[str, File], Annotation]
+) -> Iterator[tuple[File, str]]:
+    """Labels of dev and test files that training on some source never sees: misses for sure."""
+    for task in study.grid.task:
+        missed: dict[tuple[File, tuple[str, ...]], list[str]] = {}
+        for source in study.grid.source:
+            train = found.get((task, train_file(study, task, source)))
+            tests = [test_file(study, code) for code in study.target_codes(task)]
+            for file in dict.fromkeys([dev_file(study, task, source), *tests]):
+                labels = found.get((task, file))
+                if train is not None and labels is not None:
+                    names = unseen(train.labels, labels.labels)
+                    missed.setdefault((file, names), []).append(source)
+        for (file, names), sources in missed.items():
+            if names:
+                items = found[task, file].labels
+                n = f"{sum(items[name] for name in names)} of {sum(items.values())}"
+                learnt = f"{task} never learns from {', '.join(sources)}, so all are missed"
+                yield file, f"{', '.join(names)} ({n}): {learnt}"
+
+
+def _n_words(item: Sentence | Example) -> int:
+    """Words of a sentence; white-space pieces of a text."""
+    if isinstance(item, Sentence):
+        return len(item.words)
+    return len(item.text.split()) + len(item.pair.split())
 
 
 def refuse_faults(study: Study, cache: Path) -> None:
@@ -116,17 +186,8 @@ def _fingerprint(study: Study) -> str:
     refs = sorted((ref.code, ref.split, ref.layout, ref.key) for ref in files.values())
     wanted = study.similarity
     fit = None if wanted is None else (study.parallel_languages(), wanted.unmatched)
-    return sha256(json.dumps([PROTOCOL_VERSION, refs, fit]).encode()).hexdigest()
-
-
-def read(ref: DataRef) -> Sequence[Sentence]:
-    """The sentences of a file, by the reader that its layout names.
-
-    Raises:
-        DataError: the file is wrong.
-    """
-    sentences: Sequence[Sentence] = load("layout", ref.layout, LAYOUTS)(ref.location, ref.limit)
-    return sentences
+    tasks = sorted((*map(str, file), used) for file, used in _tasks_of_files(study).items())
+    return sha256(json.dumps([PROTOCOL_VERSION, refs, fit, tasks]).encode()).hexdigest()
 
 
 def _aligned(

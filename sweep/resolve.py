@@ -53,10 +53,10 @@ def resolve(study: Study) -> Resolved:
     cells = [(task, source) for task in study.grid.task for source in study.grid.source]
     return Resolved(
         encoder=encoder,
-        train={cell: files[_train(study, *cell)] for cell in cells},
-        dev={cell: files[_dev(study, *cell)] for cell in cells},
+        train={cell: files[train_file(study, *cell)] for cell in cells},
+        dev={cell: files[dev_file(study, *cell)] for cell in cells},
         targets={
-            task: tuple(files[_test(study, code)] for code in study.target_codes(task))
+            task: tuple(files[test_file(study, code)] for code in study.target_codes(task))
             for task in study.grid.task
         },
         parallel=tuple(files[file] for file in _parallel(study)),
@@ -86,11 +86,11 @@ def wanted_files(study: Study) -> dict[File, list[str]]:
     wanted: dict[File, list[str]] = {}
     for task in study.grid.task:
         for source in study.grid.source:
-            wanted.setdefault(_train(study, task, source), []).append(f"{task} source {source}")
-            wanted.setdefault(_dev(study, task, source), []).append(f"{task} source {source}")
+            wanted.setdefault(train_file(study, task, source), []).append(f"{task} source {source}")
+            wanted.setdefault(dev_file(study, task, source), []).append(f"{task} source {source}")
     for task in study.grid.task:
         for code in study.target_codes(task):
-            wanted.setdefault(_test(study, code), []).append(f"{task} target")
+            wanted.setdefault(test_file(study, code), []).append(f"{task} target")
     for file in _parallel(study):
         wanted.setdefault(file, []).append("similarity")
     return wanted
@@ -116,15 +116,18 @@ def resolve_files(study: Study) -> dict[File, DataRef]:
     return found
 
 
-def _train(study: Study, task: str, source: str) -> File:
+def train_file(study: Study, task: str, source: str) -> File:
+    """What a task is trained on in a source language."""
     return study.source_code(task, source), "train", study.data.train_limit
 
 
-def _dev(study: Study, task: str, source: str) -> File:
+def dev_file(study: Study, task: str, source: str) -> File:
+    """What the best epoch is selected on."""
     return study.source_code(task, source), "dev", study.data.dev_limit
 
 
-def _test(study: Study, code: str) -> File:
+def test_file(study: Study, code: str) -> File:
+    """What a target is tested on."""
     return code, "test", study.evaluate.limit
 
 

@@ -101,3 +101,77 @@ def test_data_that_failed_are_read_again(folder):
     for _ in range(2):
         with pytest.raises(StudyError, match="cannot be used"):
             refuse_faults(study_of(folder), folder / "cache")
+
+
+def bio(language, *sentences):
+    """A WikiANN file; each sentence is a list of tags."""
+    blocks = ("".join(f"{language}:w\t{tag}\n" for tag in tags.split()) for tags in sentences)
+    return "\n".join(blocks)
+
+
+def ner_study(folder, **files):
+    """A study of named entities on files named like `en_train`."""
+    for name, text in files.items():
+        language, split = name.split("_")
+        (folder / language).mkdir(exist_ok=True)
+        (folder / language / split).write_text(text, encoding="utf-8")
+    return study_of(
+        folder,
+        grid={"task": "ner", "source": "en"},
+        data={"root": str(folder), "sources": {"en": "wikiann-en"}},
+        evaluate={"targets": ["en", "fr"], "naming": "wikiann-{lang}"},
+        similarity={"states": []},
+    )
+
+
+def test_broken_spans_and_labels_never_learnt_are_notes(folder):
+    """Both change what scores mean, and neither forbids the study."""
+    study = ner_study(
+        folder,
+        en_train=bio("en", "B-PER I-PER O", "B-LOC"),
+        en_dev=bio("en", "B-PER"),
+        en_test=bio("en", "O I-PER", "B-PER", "I-LOC"),
+        fr_test=bio("fr", "B-MISC I-MISC O B-PER", "B-MISC"),
+    )
+    check = check_data(study)
+    assert check.faults == ()
+    broken, missed = check.notes
+    assert broken == (
+        "wikiann-en test: 2 of 3 sentences have an entity that does not begin with B- (first in "
+        "that of line 1: word 2 ('w') has I-PER after O); lenient F1 takes it for one, strict F1 "
+        "does not"
+    )
+    assert missed == "wikiann-fr test: MISC (2 of 3): ner never learns from en, so all are missed"
+    refuse_faults(study, folder / "cache")
+
+
+def test_a_file_without_what_a_task_reads_is_a_fault(folder):
+    """Bare words, a treebank without tags and texts cannot be used for words' labels."""
+    study = ner_study(folder, en_train=bio("en", "B-PER"), en_dev=bio("en", "O"), fr_test="fr:x\n")
+    (folder / "en_none-ud-test.conllu").write_text(
+        "1\ta\t_\t_\t_\t_\t_\t_\t_\t_\n\n", encoding="utf-8"
+    )
+    (folder / "xnli").mkdir()
+    (folder / "xnli/test-en.tsv").write_text("a\tb\tneutral\n", encoding="utf-8")
+    told = check_data(
+        study.model_copy(
+            update={
+                "evaluate": study.evaluate.model_copy(
+                    update={"targets": ("en_none", "xnli-en", "fr")}
+                )
+            }
+        )
+    )
+    faults = [file.fault for file in told.files if file.split == "test"]
+    assert faults[0].endswith("en_none-ud-test.conllu: without entity tags, which 'ner' needs")
+    assert faults[1].endswith("test-en.tsv: a file of texts, and task 'ner' reads words")
+    assert "fr/test:1: 1 column" in faults[2]
+    assert told.notes == ("wikiann-en dev: no entity begins here; F1 is 0 whatever is predicted",)
+
+
+def test_the_same_files_for_another_task_are_read_again(folder):
+    """That files passed for one task says nothing on another."""
+    cache = folder / "cache"
+    refuse_faults(study_of(folder), cache)
+    with pytest.raises(StudyError, match="without entity tags, which 'ner' needs"):
+        refuse_faults(study_of(folder, grid={"task": "ner", "source": "en"}), cache)

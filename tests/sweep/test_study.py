@@ -347,7 +347,7 @@ def test_tasks_have_targets_and_data_of_their_own():
 
 
 def test_targets_of_the_study_go_before_those_of_the_protocol():
-    """A study goes before its protocol, and what it says for one task before what it says for all."""
+    """A study goes before its protocol, what it says for one task before what it says for all."""
     table = {
         "name": "both",
         "protocol": "first-align",
