@@ -15,6 +15,7 @@ from trainables.encoders.base import Encoder
 from trainables.encoders.compact import CompactEmbedding, decay_factor
 from trainables.evaluation import look
 from trainables.materials import Materials
+from trainables.registry import check_name
 from trainables.spec import CurvePoint, DataRef, HyperParameters, Score, TrialSpec
 from trainables.tasks.base import Task
 from trainables.training import Lesson, Model, Scores, Training, learning_rate
@@ -76,12 +77,16 @@ def fine_tune(
         task: What to predict.
         materials: Files and device of the trial.
         keep: Store the best epoch's weights.
+
+    Raises:
+        UnknownName: `options.select` is none of the task's metrics.
     """
     spec, workspace = materials.spec, materials.workspace
     assert spec.train is not None  # noqa: S101 - a probe does not get here
     assert spec.dev is not None  # noqa: S101 - nor a study without dev data
     train, dev = materials.corpus(spec.train), materials.corpus(spec.dev)
     labels = task.inventory(train)
+    _check_select(spec.options.select, task, dev, labels)
     head = task.head(encoder.hidden_size, labels, spec.options, spec.seed).to(materials.device)
     model = Model(encoder, head, materials.device, spec.precision)
     checkpoints = Checkpoints(workspace.checkpoints, spec, interval_s=workspace.checkpoint_s)
@@ -126,6 +131,20 @@ def fine_tune(
         n_train=train.n_sentences,
         n_words_seen=(progress.step - steps_before) * train.n_words // training.steps_per_epoch,
     )
+
+
+def _check_select(
+    select: str, task: Task, dev: Corpus | TextCorpus, labels: tuple[str, ...]
+) -> None:
+    """Refuse a selection metric that the task does not have, before an epoch is spent on it.
+
+    Raises:
+        UnknownName: as said.
+    """
+    if select:
+        gold = task.gold(dev, labels)
+        scores = task.score(dev, gold, np.zeros_like(gold), labels)
+        check_name("options.select", select, dict.fromkeys(scores, ""))
 
 
 def _take_up(

@@ -14,6 +14,7 @@ from safetensors.torch import save
 from trainables.data.conllu import read_conllu
 from trainables.data.subwords import split_words, vocabulary
 from trainables.encoders.pretrained import encoder_ref, load_encoder, load_tokenizer
+from trainables.registry import UnknownName
 from trainables.spec import Request
 from trainables.training import Diverged
 from trainables.trial import run_trial, trial_epochs
@@ -247,6 +248,13 @@ def test_too_high_a_rate_is_said_to_diverge(spec, workspace):
     wild = replace(spec, hyper=replace(spec.hyper, learning_rate=1e30))
     with pytest.raises(Diverged, match="learning_rate"):
         run_trial(wild, Request(), workspace)
+
+
+def test_an_unknown_selection_metric_is_refused_before_an_epoch(spec, workspace):
+    """A misspelt metric costs no training, and is said once with the metrics there are."""
+    odd = replace(spec, options=replace(spec.options, select="acuracy"))
+    with pytest.raises(UnknownName, match=r"options.select 'acuracy'. Did you mean 'accuracy'\?"):
+        next(trial_epochs(odd, Request(), workspace))
 
 
 def test_micro_batches_give_the_numbers_of_whole_batches(spec, workspace, tmp_path):
