@@ -13,6 +13,7 @@ import os
 import struct
 import threading
 import time
+import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -176,7 +177,7 @@ class Checkpoints:
             with self._fs.open_output_stream(path) as sink:
                 sink.write(data)
             return
-        aside = Path(f"{path}.part-{os.getpid()}")
+        aside = Path(f"{path}.part-{uuid.uuid4().hex[:8]}")  # pids are equal in containers
         try:
             with aside.open("wb") as sink:
                 sink.write(data)
