@@ -17,6 +17,7 @@ FOLDER = Path(__file__).parent / "protocols"
 
 PER_TASK: Mapping[str, tuple[str, ...]] = {
     "sources": ("data", "sources"),
+    "dev": ("data", "dev"),
     "naming": ("evaluate", "naming"),
     "targets": ("evaluate", "targets"),
     "hyper": ("hyper",),

@@ -123,7 +123,7 @@ def train_file(study: Study, task: str, source: str) -> File:
 
 def dev_file(study: Study, task: str, source: str) -> File:
     """What the best epoch is selected on."""
-    return study.source_code(task, source), "dev", study.data.dev_limit
+    return study.dev_code(task, source), "dev", study.data.dev_limit
 
 
 def test_file(study: Study, code: str) -> File:

@@ -86,7 +86,7 @@ Language = Annotated[
 Code = Annotated[
     str,
     _shaped(
-        r"[a-z][A-Za-z0-9_@:./{}-]*",
+        r"[a-z][A-Za-z0-9_@:./{}-]*(\[[0-9]*:[0-9]*\])?",
         "neither a language (fr) nor a treebank (fr_gsd, fr@1.4) nor a data set (wikiann-fr). "
         "Write it as UD names its files.",
     ),
@@ -94,7 +94,7 @@ Code = Annotated[
 Naming = Annotated[
     str,
     _shaped(
-        r"[A-Za-z0-9_@:./-]*\{lang\}[A-Za-z0-9_@:./{}-]*",
+        r"[A-Za-z0-9_@:./-]*\{lang\}[A-Za-z0-9_@:./{}-]*(\[[0-9]*:[0-9]*\])?",
         "not a treebank with a place for the language. Write it like {lang}_pud or wikiann-{lang}.",
     ),
 ]
@@ -116,12 +116,15 @@ class DataSection(Section):
     Attributes:
         root: Folder that holds the files at any depth; empty: the variable XLING_DATA.
         sources: Source language -> its treebank.
+        dev: Source language -> what the best epoch is selected on, where it is not the dev file
+            of that treebank.
         train_limit: Train on the first so many sentences only.
         dev_limit: Select the best epoch on the first so many sentences of dev only.
     """
 
     root: str = ""
     sources: Mapping[Language, Code] = {}
+    dev: Mapping[Language, Code] = {}
     train_limit: Positive | None = None
     dev_limit: Positive | None = None
 
@@ -170,6 +173,7 @@ class TaskSection(Section):
 
     Attributes:
         sources: As `[data.sources]`.
+        dev: As `[data.dev]`.
         naming: As in `[evaluate]`.
         targets: As in `[evaluate]`; empty for those there.
         hyper: As `[hyper]`.
@@ -177,6 +181,7 @@ class TaskSection(Section):
     """
 
     sources: Mapping[Language, Code] = {}
+    dev: Mapping[Language, Code] = {}
     naming: Naming | None = None
     targets: Several[Code] = ()
     hyper: HyperSection = HyperSection()

@@ -50,6 +50,7 @@ class TaskSettings:
 
     Attributes:
         sources: Source language -> its treebank.
+        dev: Source language -> what the best epoch is selected on, where it is something else.
         naming: Treebank of a target language, with `{lang}`; empty if there is none.
         hyper: Hyper-parameters of every trial.
         options: Protocol options of every trial.
@@ -57,6 +58,7 @@ class TaskSettings:
     """
 
     sources: Mapping[str, str]
+    dev: Mapping[str, str]
     naming: str
     hyper: HyperParameters
     options: TrialOptions
@@ -113,6 +115,7 @@ class Study(Section):
         precision = options.pop("precision", "fp32")
         settings = TaskSettings(
             sources={**self.data.sources, **own.sources},
+            dev={**self.data.dev, **own.dev},
             naming=own.naming or self.evaluate.naming or "",
             hyper=HyperParameters(**hyper),
             options=TrialOptions(**options),
@@ -183,6 +186,10 @@ class Study(Section):
             )
             raise StudyError(wrong_value(self._file, "grid.source", source, what))
         return sources[source]
+
+    def dev_code(self, task: str, source: str) -> str:
+        """What the best epoch is selected on."""
+        return self.settings(task).dev.get(source) or self.source_code(task, source)
 
 
 def _given(section: HyperSection | OptionsSection) -> dict[str, Any]:

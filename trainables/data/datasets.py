@@ -18,6 +18,9 @@ from trainables.data.sentence import DataError
 
 SPLITS = ("train", "dev", "test")
 
+MANY = "mul"
+"""Language of a file in many languages (ISO 639-2)."""
+
 _LANG = "(?P<lang>[A-Za-z]{2,3}(?:_[A-Za-z0-9]+)?)"
 
 
@@ -31,20 +34,23 @@ class Family:
         folder: Pattern of a folder that must be on the way, where file names alone do not tell;
             small letters, empty for any.
         splits: Its own names of `train`, `dev` and `test`, where they differ.
+        languages: Its own names of languages -> UD's, where they are no codes.
     """
 
     layout: str
     file: str
     folder: str = ""
     splits: Mapping[str, str] = field(default_factory=dict)
+    languages: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
-        """Path below the data folder -> `lang` and `split`."""
+        """Path below the data folder -> `split` and, if files have one language each, `lang`."""
+        lang = f"(?P<lang>{'|'.join(self.languages)})" if self.languages else _LANG
         split = f"(?P<split>{'|'.join(self.splits.get(name, name) for name in SPLITS)})"
         ending = re.escape(self.file)
         return re.compile(
-            "(?:.*/)?" + ending.replace(r"\{lang\}", _LANG).replace(r"\{split\}", split)
+            "(?:.*/)?" + ending.replace(r"\{lang\}", lang).replace(r"\{split\}", split)
         )
 
 
@@ -64,6 +70,25 @@ FAMILIES: Mapping[str, tuple[Family, ...]] = {
     ),
     "sib200": (Family("sib200", "{lang}/{split}.tsv", folder="sib-?200"),),
     "masakhanews": (Family("masakhanews", "{lang}/{split}.tsv", folder="masakhanews"),),
+    "mldoc": (
+        Family(
+            "mldoc",
+            "{lang}.{split}",
+            folder="mldoc.*",
+            splits={"train": "train.1000"},
+            languages={
+                "chinese": "zh",
+                "english": "en",
+                "french": "fr",
+                "german": "de",
+                "italian": "it",
+                "japanese": "ja",
+                "russian": "ru",
+                "spanish": "es",
+            },
+        ),
+    ),
+    "wili": (Family("wili", "x_{split}.txt"),),
 }
 """Data sets that a study may name, besides treebanks.
 
@@ -74,6 +99,8 @@ FAMILIES: Mapping[str, tuple[Family, ...]] = {
     conll        CoNLL 2002 and 2003: eng.train, eng.testa (dev), eng.testb (test); esp, ned, deu
     udpos        XTREME's part-of-speech files
     xnli, kornli, americasnli, pawsx, sib200, masakhanews: texts, as their readers say
+    mldoc        english.train.1000, english.dev, english.test
+    wili         x_train.txt, x_test.txt: texts in many languages, so its one name is wili-mul
 """
 
 
@@ -129,7 +156,9 @@ def _files(root: Path, families: Sequence[Family], release: str | None) -> Itera
             folders = (name.lower() for name in folders_above(root, file))
             if not family.folder or any(re.fullmatch(family.folder, name) for name in folders):
                 ours = {family.splits.get(split, split): split for split in SPLITS}
-                yield _Found(match["lang"], ours[match["split"]], family.layout, file)
+                name = match.groupdict().get("lang", MANY)
+                language = family.languages.get(name, name)
+                yield _Found(language, ours[match["split"]], family.layout, file)
 
 
 def _wanted(family: Family, language: str, split: str) -> str:

@@ -9,6 +9,9 @@ A code is one of
   name of the split stands, or without it for a file that serves as any split;
 - `conll:mine/en-{split}.txt`: the same, with the layout of the file in front
   (`trainables.registry.LAYOUTS`); CoNLL-U (.conllu) and Universal NER (.iob2) need none.
+
+Behind each may stand which part of the file is meant, counted in sentences or examples from 0:
+`xnli:xnli/dev-en.tsv[:2000]` are the first 2,000, `xnli:xnli/dev-en.tsv[2000:]` all others.
 """
 
 import difflib
@@ -16,7 +19,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from trainables.data.datasets import FAMILIES, SPLITS, family_named, find_file
+from trainables.data.datasets import FAMILIES, MANY, SPLITS, family_named, find_file
 from trainables.data.files import files_below, is_of_release, the_one
 from trainables.data.fingerprints import content, fingerprint
 from trainables.data.languages import ud_code
@@ -33,6 +36,7 @@ _LAYOUT = "Write it in front, as in 'conll:mine/en-{split}.txt'."
 
 _FETCH = "There is nothing like it below the folder; fetch the treebanks first."
 
+_PART = re.compile(r"(?P<code>.+)\[(?P<start>[0-9]*):(?P<end>[0-9]*)\]")
 _CODE = re.compile(r"(?P<name>[a-z]{2,3}(?:_[a-z0-9]+)?)(?:@(?P<release>[0-9]+(?:\.[0-9]+)*))?")
 _UD_FILE = re.compile(r"(?P<name>.+)-ud-(?P<split>train|dev|test)\.conllu")
 _ENDINGS = {".conllu": "conllu", ".iob2": "uner"}
@@ -55,7 +59,10 @@ def data_ref(root: str | Path, code: str, split: str, limit: int | None = None) 
         raise DataError(str(root), None, f"unknown split '{split}'", f"Use {', '.join(SPLITS)}.")
     if not folder.is_dir():
         raise DataError(str(root), None, "no such data folder", "Check `data` in the study file.")
-    file, layout = _find(folder, code, split)
+    name, start, end = part_of(code)
+    file, layout = _find(folder, name, split)
+    if end is not None:
+        limit = end - start if limit is None else min(limit, end - start)
     return DataRef(
         code=code,
         language=language_of(code),
@@ -64,7 +71,24 @@ def data_ref(root: str | Path, code: str, split: str, limit: int | None = None) 
         layout=layout,
         fingerprint=content(file, layout),
         limit=limit,
+        skip=start,
     )
+
+
+def part_of(code: str) -> tuple[str, int, int | None]:
+    """Code, first and one past the last sentence of `en_ewt[10:20]`; None is the end of the file.
+
+    Raises:
+        DataError: the part is empty.
+    """
+    match = _PART.fullmatch(code)
+    if match is None:
+        return code, 0, None
+    start = int(match["start"] or 0)
+    end = int(match["end"]) if match["end"] else None
+    if end is not None and end <= start:
+        raise DataError(code, None, "this part of a file is empty", "Write it like [10:20].")
+    return match["code"], start, end
 
 
 def language_of(code: str) -> str:
@@ -73,6 +97,9 @@ def language_of(code: str) -> str:
     Raises:
         DataError: the code names no language.
     """
+    code, _, _ = part_of(code)
+    if code.startswith("wili:"):
+        return MANY
     family = family_named(code)
     names = [family[1]] if family else [code]
     if _is_path(code):
@@ -84,6 +111,8 @@ def language_of(code: str) -> str:
         language = None if name in SPLITS else ud_code(name.partition("@")[0])
         if language is not None:
             return language
+    if code.startswith("wili:"):
+        return "mul"  # one file holds all languages
     what = f"no language code at the start of '{names[0]}'"
     raise DataError(code, None, what, "Name the file like en_ewt-ud-test.conllu.")
 
