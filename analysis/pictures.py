@@ -1,0 +1,82 @@
+"""Which figures a block has, and their files: PNG and SVG, the data as CSV."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from analysis.correlation import LEAST
+from analysis.evidence import Alignment, Evidence
+from analysis.figures import gap_similarity, heatmap, layer_curves, style
+from analysis.figures.gap_similarity import GapSimilarity, draw_gap_similarity
+from analysis.figures.heatmap import Heatmap, draw_heatmap
+from analysis.figures.layer_curves import Curves, draw_curves
+from analysis.figures.style import Drawing
+from analysis.folder import Folder, slug
+from analysis.page import Picture
+from analysis.profiles import FINE_TUNED, PRETRAINED, Profile
+from analysis.roster import Roster
+
+_CHANCE = "Grey: shuffled pairs of sentences, mean to 95 % quantile."
+_LINES = f"Black: reference; dashed: before fine-tuning; colours: ablations. {_CHANCE}"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A figure to be made: its data, how to draw it, what to say about it."""
+
+    stem: str
+    data: Curves | Heatmap | GapSimilarity
+    caption: str
+
+    def draw(self) -> Drawing:
+        """Draw it."""
+        if isinstance(self.data, Curves):
+            return draw_curves(self.data)
+        if isinstance(self.data, Heatmap):
+            return draw_heatmap(self.data)
+        return draw_gap_similarity(self.data)
+
+
+def plans(
+    evidence: Evidence, profile: Profile | None, alignments: Sequence[Alignment], known: Roster
+) -> Iterator[Plan]:
+    """The figures of a block, the most telling first."""
+    block = evidence.block
+    source = known.settings[block.lineup.setting].source
+    deltas = heatmap.delta_data(evidence)
+    if deltas is not None:
+        yield Plan("deltas", deltas, "Each language under each ablation; orange is a loss.")
+    if profile is not None:
+        by_ablation = layer_curves.by_ablation_data(profile, source)
+        yield Plan("layers-by-ablation", by_ablation, _LINES)
+        scores = evidence.scores.mean[block.lineup.reference or 0]
+        pairs = list(zip(block.targets, scores.tolist(), strict=True))
+        by_target = layer_curves.by_target_data(profile, source, pairs)
+        if by_target is not None:
+            yield Plan("layers-by-target", by_target, "Mean over seeds. " + _CHANCE)
+    for alignment in alignments:
+        for state in (FINE_TUNED, PRETRAINED):
+            points = gap_similarity.gap_similarity_data(alignment, state, source)
+            if points is not None:
+                yield Plan(f"gap-{state}", points, "Each point is a language; low is good.")
+        if len(alignment.targets) >= LEAST:
+            rho = layer_curves.correlation_data(alignment)
+            yield Plan("correlation-by-layer", rho, "Up: closer languages transfer better.")
+    cells_of = None if profile is None else heatmap.similarity_data(profile, source)
+    if cells_of is not None:
+        yield Plan("similarity", cells_of, "Fine-tuned reference, mean over seeds.")
+
+
+def write_picture(folder: Folder, name: str, plan: Plan, *, draw: bool) -> Picture | None:
+    """Write a figure's data, and the figure itself if it is to be drawn."""
+    stem = f"figures/{name}-{plan.stem}"
+    files = [folder.write(f"{stem}.csv", plan.data.csv())]
+    if not draw:
+        return None
+    drawing = plan.draw()
+    text = style.svg(drawing)
+    files += [folder.write(f"{stem}.svg", text), folder.write(f"{stem}.png", style.png(drawing))]
+    links = tuple(
+        (path.suffix[1:].upper(), path.relative_to(folder.root).as_posix()) for path in files
+    )
+    alt = f"{plan.data.title}. {plan.caption} The numbers are in the CSV file."
+    return Picture(plan.data.title, plan.caption, style.inline(text, slug(stem), alt), links)
