@@ -1,6 +1,5 @@
 """What a trial cost: seconds by part, memory, speed."""
 
-import resource
 import time
 
 import torch
@@ -8,6 +7,7 @@ import torch
 from trainables.ablations.base import AblationReport
 from trainables.finetuning import Learnt
 from trainables.materials import Materials
+from trainables.memory import peak
 from trainables.spec import Facts
 
 
@@ -28,21 +28,16 @@ class Stopwatch:
 
 def facts(materials: Materials, learnt: Learnt, ablated: AblationReport, watch: Stopwatch) -> Facts:
     """What happened on the way."""
-    cuda = materials.device.type == "cuda"
-    peak = (
-        torch.cuda.max_memory_allocated()
-        if cuda
-        else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    )
+    is_gpu = materials.device.type == "cuda"
     train_s = watch.laps["train"]
     return Facts(
-        device=torch.cuda.get_device_name() if cuda else "cpu",
+        device=torch.cuda.get_device_name() if is_gpu else "cpu",
         threads=materials.workspace.threads,
         load_s=watch.laps["load"],
         train_s=train_s,
         evaluate_s=watch.laps.get("evaluate", 0.0),
         similarity_s=watch.laps["similarity"],
-        peak_memory=peak,
+        peak_memory=peak(materials.device),
         train_words_per_s=learnt.n_words_seen / train_s if train_s > 0 else 0.0,
         resumed_epochs=learnt.resumed_epochs,
         n_train=learnt.n_train,

@@ -11,6 +11,7 @@ from trainables.data.batching import Units, Words, make_windows
 from trainables.data.subwords import Corpus, Vocabulary, load_corpus, vocabulary
 from trainables.data.texts import TextCorpus, Texts, load_texts
 from trainables.encoders.pretrained import load_tokenizer
+from trainables.memory import restart_peak
 from trainables.registry import TEXT_LAYOUTS
 from trainables.spec import DataRef, EncoderRef, TrialSpec, Workspace
 
@@ -35,7 +36,7 @@ class Materials:
         device = torch.device(self.workspace.device)
         if device.type == "cuda":
             torch.cuda.set_per_process_memory_fraction(self.workspace.memory_fraction)
-            torch.cuda.reset_peak_memory_stats()
+        restart_peak(device)
         object.__setattr__(self, "device", device)
         object.__setattr__(self, "special", vocabulary(load_tokenizer(self.spec.encoder)))
 
