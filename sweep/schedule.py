@@ -44,8 +44,8 @@ class FixedSchedule:
     What a failure leads to depends on its kind:
 
     - `user`: final. The same study and data fail the same way.
-    - `out-of-memory`: again with half the micro-batch (same effective batch), down to one
-      window; then final.
+    - `out-of-memory`: again with half the micro-batch (same effective batch, other dropout), down
+      to one sentence; then final.
     - `preempted`: again, first in line, as its checkpoint waits. Free, but for a bound that
       ends a job which takes its worker down every time.
     - `unknown`: again, last in line, up to `max_attempts` such attempts.

@@ -71,7 +71,7 @@ class HyperParameters:
 
     Attributes:
         learning_rate: Peak of the schedule.
-        batch_size: Sentences (windows) per optimiser step, whatever the micro-batch.
+        batch_size: Sentences (with all their windows) per optimiser step, whatever the micro-batch.
         epochs: Passes over the training data; the best one on source dev is kept.
         warmup: Fraction of all steps over which the rate rises linearly from 0.
         schedule: After the warm-up: `linear` falls to 0 at the last step, `constant` stays,
@@ -305,7 +305,11 @@ Report = Callable[[CurvePoint], bool]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workspace:
-    """Where a trial may work. Nothing in it changes a result.
+    """Where a trial may work. Nothing in it is identity.
+
+    `threads` and `device` change the last bits of a result (sums are cut otherwise). `micro_batch`
+    changes more where there is dropout, which is drawn part by part: another sample, the same
+    expectation.
 
     Attributes:
         checkpoints: Folder (path or `pyarrow.fs` URI) of this trial's checkpoints and kept
@@ -316,8 +320,8 @@ class Workspace:
         checkpoint_s: Least seconds between two mid-trial checkpoints, which are taken at step
             boundaries: the most work that a kill can lose.
         memory_fraction: Hard cap on the share of a GPU's memory; 1.0 for none.
-        micro_batch: Windows per forward pass; 0 means the whole batch. Smaller ones are
-            accumulated to the same effective batch.
+        micro_batch: Sentences per forward pass of training; 0 means the whole batch. Smaller ones
+            are accumulated to the same effective batch.
     """
 
     checkpoints: str
