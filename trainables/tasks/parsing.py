@@ -98,7 +98,7 @@ class Parsing:
         parser = cast("BiaffineParser", head)
         arcs = parser(readings.words, readings.sentences, readings.n_words)
         chances, names = parser.best_labels(arcs)
-        scores = (arcs.scores.log_softmax(dim=-1) + chances).cpu().numpy()
+        scores = (arcs.scores.log_softmax(dim=-1) + chances).detach().cpu().numpy()
         heads = torch.from_numpy(best_trees(scores, readings.n_words)).to(names.device)
         return torch.stack([heads, names[arcs.sentence, arcs.position, heads]], dim=1)
 

@@ -57,7 +57,7 @@ def faults(found, tokenizer):
     ids=["trees", "several roots", "cycle", "own head", "long cycle", "some none", "all none"],
 )
 def test_what_is_no_tree_is_refused_with_file_and_line(trees, fault, tokenizer):
-    """Sentences and arrays are judged alike: cycles and missing heads are refused, roots are not."""
+    """Sentences and arrays are judged alike: cycles and missing heads are refused."""
     said = list(faults(sentences(*trees), tokenizer))
     assert [text[: len(fault)] for text in said] == [fault, fault]
     assert bool(fault) == bool(said[0])

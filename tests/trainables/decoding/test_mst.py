@@ -1,7 +1,7 @@
 from functools import cache
 from itertools import product
 
-import networkx
+import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -32,7 +32,7 @@ def test_there_are_as_many_trees_as_cayley_says():
 @given(st.data(), st.integers(1, 6))
 @settings(max_examples=300, deadline=None)
 def test_no_single_root_tree_scores_higher(data, n):
-    """With whole numbers, so that sums are exact: a tree of one root, as good as the best of all."""
+    """Over whole numbers, whose sums are exact: a tree of one root, as good as the best of all."""
     scores = data.draw(arrays(np.float64, (n, n + 1), elements=st.integers(-9, 9)))
     heads = best_tree(scores)
     assert list(heads).count(0) == 1
@@ -45,12 +45,12 @@ def test_it_agrees_with_networkx_on_longer_sentences(seed):
     """Eighteen words, arcs from the root made dear: the arborescence of another implementation."""
     n = 18
     scores = np.random.default_rng(seed).normal(size=(n, n + 1))
-    graph = networkx.DiGraph()
+    graph = nx.DiGraph()
     for word, head in product(range(n), range(n + 1)):
         if head != word + 1:
             dear = 1000 * (head == 0)
             graph.add_edge(head, word + 1, weight=float(scores[word, head] - dear))
-    judge = networkx.maximum_spanning_arborescence(graph)
+    judge = nx.maximum_spanning_arborescence(graph)
     heads = {word: head for head, word in judge.edges}
     assert best_tree(scores).tolist() == [heads[word] for word in range(1, n + 1)]
 
