@@ -62,14 +62,23 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 @app.command()
 def plan(
-    study: StudyName, overrides: Overrides = None, storage: Storage = None, as_json: Json = False
+    study: StudyName,
+    *,
+    overrides: Overrides = None,
+    storage: Storage = None,
+    counts: Annotated[
+        bool, typer.Option("--counts", help="Only count the grid: no data or encoder needed.")
+    ] = False,
+    as_json: Json = False,
 ) -> None:
     """Show cells and trials, what is done, what is left, and what it costs."""
     from sweep import plan as planning
     from sweep import screen
+    from sweep.imagined import counted
     from sweep.opened import open_study
 
-    made = open_study(_load(study, overrides), storage).plan()
+    loaded = _load(study, overrides)
+    made = counted(loaded) if counts else open_study(loaded, storage).plan()
     if as_json:
         return _print_json(planning.as_json(made))
     screen.show(*screen.plan_rows(made))
@@ -217,6 +226,8 @@ def check(study: StudyName, overrides: Overrides = None) -> int:
     screen.show(*screen.data_rows(checked))
     if checked.n_parallel is not None:
         typer.echo(f"All compared languages share {checked.n_parallel} parallel sentences.")
+    for note in checked.notes:
+        typer.echo(f"Note: {note}.")
     for fault in checked.faults:
         typer.echo(f"error: {fault}", err=True)
     return WRONG if checked.faults else DONE

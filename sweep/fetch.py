@@ -105,7 +105,8 @@ def names_of(study: Study) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What a study reads, as names (`en_ewt:train`), and what of it has to be got by hand."""
     names, by_hand = [], []
     for code, split, *_ in wanted_files(study):
-        name = f"{code}:{split}"
+        whole, _, _ = code.partition("[")  # en_ewt[:500] is a part of a file
+        name = f"{whole}:{split}"
         try:
             wanted(name)
         except StudyError:

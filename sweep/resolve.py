@@ -50,6 +50,11 @@ def resolve(study: Study) -> Resolved:
         encoder = encoder_ref(study.encoder.model, study.encoder.revision)
     except EncoderError as error:
         raise StudyError(f"{study.file}: encoder.model: {error}") from None
+    return assembled(study, encoder, files)
+
+
+def assembled(study: Study, encoder: EncoderRef, files: Mapping[File, DataRef]) -> Resolved:
+    """The files of a study, each where it is read."""
     cells = [(task, source) for task in study.grid.task for source in study.grid.source]
     return Resolved(
         encoder=encoder,

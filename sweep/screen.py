@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 Rows = Sequence[Sequence[str]]
 
+_COUNTED = "Counted from the study file alone: no data, encoder or store was looked at."
+
 
 def show(header: Sequence[str], rows: Rows) -> None:
     """Print a table on stdout, as fits who reads it."""
@@ -81,7 +83,7 @@ def plan_lines(plan: Plan) -> list[str]:
             'keeping the weights; keep = "best" would have spared that.'
         )
     lines += [_price(plan)] if plan.left else []
-    lines += [f"Store: {plan.store}"]
+    lines += [f"Store: {plan.store}" if plan.store else _COUNTED]
     return lines + [f"Note: {note}" for note in plan.notes]
 
 

@@ -16,7 +16,8 @@ class Site:
     Attributes:
         files: Path -> content.
         faults: Path -> what becomes of the next requests, in order; `""` is a good answer.
-            `cut:N` closes after N bytes, `hang:N` waits for `resume` there, `N` answers with that status, `damaged` flips the last
+            `cut:N` closes after N bytes, `hang:N` waits for `resume`, `N` answers
+            with that status, `damaged` flips the last
             byte, `shift` says that it sends other bytes than were asked for.
         asked: (method, path, Range) of every request.
         tokens: Authorization headers, by path.
