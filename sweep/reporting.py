@@ -2,17 +2,18 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pyarrow as pa
 
 from analysis.report import Report, write_report
 from analysis.schema import TRIALS
+from analysis.tables import Tables
 from sweep.complaints import StudyError
 from sweep.grid import PlannedTrial
 from sweep.opened import Opened
-from sweep.rows import spec_to_json
+from sweep.rows import spec_from_json, spec_to_json
 from sweep.studyfile import study_text
 
 OF_A_SPEC = (
@@ -42,7 +43,7 @@ def report_study(opened: Opened, out: str | None, name: str, overrides: Sequence
         )
     similarity = opened.study.similarity
     return write_report(
-        tables,
+        with_defaults(tables),
         report_folder(opened, out),
         title=opened.study.name,
         study_text=study_text(name, overrides),
@@ -83,6 +84,18 @@ def planned_rows(trials: Sequence[PlannedTrial]) -> pa.Table:
         for trial in trials
     ]
     return pa.Table.from_pylist(rows, schema=pa.schema([TRIALS.field(name) for name in OF_A_SPEC]))
+
+
+def with_defaults(tables: Tables) -> Tables:
+    """Write out the defaults of options that were added after a trial ran.
+
+    Its id left them out and is unchanged; its stored spec must not look like another setting.
+    """
+    column = tables.trials.column("spec").to_pylist()
+    filled = {text: spec_to_json(spec_from_json(text)) for text in set(column)}
+    at = tables.trials.schema.get_field_index("spec")
+    specs = pa.array([filled[text] for text in column], pa.string())
+    return replace(tables, trials=tables.trials.set_column(at, TRIALS.field("spec"), specs))
 
 
 def _targets(opened: Opened) -> tuple[str, ...]:

@@ -1,16 +1,25 @@
 """From a study and its store to the analysis: planned rows, folder, text."""
 
+import json
 from dataclasses import asdict
 from datetime import UTC, datetime
 
+import pyarrow as pa
 import pytest
 
-from analysis.schema import TRIALS
+from analysis.schema import TABLES, TRIALS
+from analysis.tables import Tables
 from sweep.grid import PlannedTrial
 from sweep.identity import cell_id, trial_id
 from sweep.ledger import Ledger
 from sweep.opened import Opened, store_of
-from sweep.reporting import OF_A_SPEC, planned_rows, report_folder, report_study
+from sweep.reporting import (
+    OF_A_SPEC,
+    planned_rows,
+    report_folder,
+    report_study,
+    with_defaults,
+)
 from sweep.rows import result_row
 from sweep.study import StudyError, build_study
 from sweep.studyfile import study_text
@@ -53,6 +62,9 @@ STUDY = build_study(
 )
 
 
+BLANK = {"commit_id": "c", "kind": "train", "status": "done", "study": "tiny", "attempt": 1}
+
+
 def opened_in(store):
     return Opened(study=STUDY, store=store, trials=(TRIAL,), ledger=Ledger(store))
 
@@ -75,6 +87,17 @@ def test_planned_rows_are_those_that_a_finished_trial_will_have():
     (before,) = planned_rows([TRIAL]).to_pylist()
     assert before == {name: after[name] for name in OF_A_SPEC}
     assert all(planned_rows([]).schema.field(name) == TRIALS.field(name) for name in OF_A_SPEC)
+
+
+def test_an_option_added_later_makes_no_new_setting():
+    """A spec stored before an option existed reads as one that has its default."""
+    row = planned_rows([TRIAL]).to_pylist()[0]
+    older = json.loads(row["spec"])
+    del older["options"]["head_dropout"]
+    trials = pa.Table.from_pylist([{**BLANK, **row, "spec": json.dumps(older)}], schema=TRIALS)
+    empty = {name: TABLES[name].empty_table() for name in ("scores", "similarity", "curves")}
+    filled = with_defaults(Tables(trials=trials, **empty))
+    assert filled.trials.column("spec").to_pylist() == [row["spec"]]
 
 
 def test_a_probe_is_planned_without_data():
