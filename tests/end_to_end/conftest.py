@@ -96,6 +96,11 @@ class Bench:
         rows = Ledger(str(self.folder / store)).table("trials").to_pylist()
         return {row["trial_id"] for row in rows if row["kind"] == "train"}
 
+    def commits(self, store: str = "results") -> dict[str, object]:
+        """Every committed trial and when it ended, to the microsecond."""
+        rows = Ledger(str(self.folder / store)).table("trials").to_pylist()
+        return {row["commit_id"]: row["finished"] for row in rows}
+
 
 @pytest.fixture
 def bench(tmp_path, toy_root) -> Bench:

@@ -68,6 +68,7 @@ def test_a_killed_driver_loses_nothing(bench):
     """Kill -9 at any moment, then the same command: the tables of an undisturbed run."""
     bench.sweep("run", *LOCAL, "--no-track", store="calm")
     rng = random.Random(20)  # the moments are drawn; each leaves another state behind
+    left_behind: list[dict[str, object]] = []
     for _ in range(4):
         driver = subprocess.Popen(
             bench.command("run", "--executor", "local", "--workers", "2", "--no-track"),
@@ -82,7 +83,12 @@ def test_a_killed_driver_loses_nothing(bench):
         os.kill(driver.pid, signal.SIGKILL)
         driver.wait()
         driver.stderr.close()
+        left_behind.append(bench.commits())
     bench.sweep("run", "--executor", "local", "--workers", "2", "--no-track")
+    whole = bench.commits()
+    assert any(0 < len(commits) < len(whole) for commits in left_behind)  # a kill in the middle
+    for commits in left_behind:
+        assert commits.items() <= whole.items()  # and nothing of it was computed again
     assert bench.measured() == bench.measured("calm")
 
 
