@@ -203,7 +203,10 @@ def get(
         outcomes = fetch.rehearse(files, to)
     else:
         token = os.environ.get("HF_TOKEN", "")
-        outcomes = fetch.fetch(files, to, token=token, tell=fetch_screen.tell)
+        is_offline = os.environ.get("HF_HUB_OFFLINE", "").upper() in {"1", "ON", "YES", "TRUE"}
+        outcomes = fetch.fetch(
+            files, to, token=token, is_offline=is_offline, tell=fetch_screen.tell
+        )
     if as_json:
         _print_json(fetch_screen.as_json(outcomes))
     else:

@@ -121,6 +121,7 @@ def fetch(
     folder: Path,
     *,
     token: str = "",
+    is_offline: bool = False,
     wait: Wait = time.sleep,
     tell: Callable[[Outcome], None] = lambda _: None,
 ) -> tuple[Outcome, ...]:
@@ -130,6 +131,7 @@ def fetch(
         files: What to fetch.
         folder: Is made if it is not there.
         token: For files of the hub.
+        is_offline: Files of the hub are not asked for.
         wait: Pauses between tries.
         tell: Is told every outcome at once.
 
@@ -143,7 +145,10 @@ def fetch(
     outcomes = []
     try:
         with FileLock(folder / ASIDE / "lock", timeout=0):
-            for outcome in _each(files, folder, read_manifest(folder), token, wait):
+            entries = read_manifest(folder)
+            off = "HF_HUB_OFFLINE is set"
+            silent = {file.server: off for file in files if is_offline and file.layout}
+            for outcome in _each(files, folder, entries, silent, token=token, wait=wait):
                 tell(outcome)
                 outcomes.append(outcome)
     except Timeout:
@@ -176,18 +181,27 @@ def rehearse(files: Sequence[Wanted], folder: Path) -> tuple[Outcome, ...]:
 
 
 def _each(
-    files: Sequence[Wanted], folder: Path, entries: dict[str, Entry], token: str, wait: Wait
+    files: Sequence[Wanted],
+    folder: Path,
+    entries: dict[str, Entry],
+    silent: dict[str, str],
+    *,
+    token: str,
+    wait: Wait,
 ) -> Iterator[Outcome]:
-    unreachable: set[str] = set()
+    """Outcomes in order; `silent` says which servers are not asked any more, and why."""
     for file in files:
-        server = file.url.removesuffix(file.source)
-        if server in unreachable:
-            yield Outcome(wanted=file, status="not tried", told=f"{server} does not answer")
-            continue
         try:
-            yield _one(file, folder, entries, token, wait)
+            size = _size_there(file, folder, entries)
+            if size is not None:
+                yield Outcome(wanted=file, status="there", size=size)
+            elif file.server in silent:
+                told = f"{file.path}: not there, and {silent[file.server]}."
+                yield Outcome(wanted=file, status="not tried", told=told)
+            else:
+                yield _one(file, folder, entries, token, wait)
         except UnreachableError as error:
-            unreachable.add(server)
+            silent[file.server] = f"{file.server} does not answer"
             yield Outcome(wanted=file, status="failed", told=str(error))
         except AbsentError as error:
             if file.is_needed:
@@ -202,9 +216,6 @@ def _each(
 
 
 def _one(file: Wanted, folder: Path, entries: dict[str, Entry], token: str, wait: Wait) -> Outcome:
-    size = _size_there(file, folder, entries)
-    if size is not None:
-        return Outcome(wanted=file, status="there", size=size)
     part, before = _part(file, folder), entries.get(file.path)
     received = download(
         file.url,

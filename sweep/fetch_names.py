@@ -104,6 +104,11 @@ class Wanted:
     elsewhere: tuple[tuple[str, str], ...] = ()
     is_needed: bool = True
 
+    @property
+    def server(self) -> str:
+        """The base of the address."""
+        return self.url.removesuffix(f"/{self.source}")
+
 
 def wanted(
     name: str, *, release: str = "2.4", ud_url: str = UD_URL, hub_url: str = HUB_URL

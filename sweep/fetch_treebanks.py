@@ -74,8 +74,9 @@ TREEBANKS: Mapping[str, str] = {
     "olo_kkpp": "Livvi-KKPP",
     "pcm_nsc": "Naija-NSC",
     "pl_lfg": "Polish-LFG",
+    "pl_pdb": "Polish-PDB",
     "pl_pud": "Polish-PUD",
-    "pl_sz": "Polish-SZ",
+    "pl_sz": "Polish-PDB",  # renamed after release 2.3; old releases moved with it
     "pt_bosque": "Portuguese-Bosque",
     "pt_gsd": "Portuguese-GSD",
     "pt_pud": "Portuguese-PUD",
@@ -123,7 +124,9 @@ UNNAMED: Mapping[str, str] = {
     "hu": "hu_szeged",
     "id": "id_gsd",
     "it": "it_isdt",
+    "lv": "lv_lvtb",
     "nl": "nl_alpino",
+    "no": "no_bokmaal",
     "pl": "pl_sz",
     "pt": "pt_bosque",
     "ro": "ro_rrt",
@@ -132,6 +135,8 @@ UNNAMED: Mapping[str, str] = {
     "sl": "sl_ssj",
     "sv": "sv_talbanken",
     "tr": "tr_imst",
+    "ug": "ug_udt",
+    "uk": "uk_iu",
     "zh": "zh_gsd",
 }
 """Codes before release 2.2 that name no treebank (`fr@1.4`) -> what the repository became."""
