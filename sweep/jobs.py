@@ -43,9 +43,9 @@ def _job(opened: Opened, trial: PlannedTrial) -> Job | None:
         workspace=Workspace(
             checkpoints=f"{opened.store.rstrip('/')}/checkpoints/{trial.trial_id}",
             cache=cache_folder(),
-            threads=resources.cpus,
+            threads=resources.threads,
             device="cuda" if resources.gpus else "cpu",
-            memory_fraction=resources.gpus if 0 < resources.gpus < 1 else 1.0,
+            memory_fraction=resources.gpus or 1.0,
         ),
         store=opened.store,
     )

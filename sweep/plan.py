@@ -188,7 +188,9 @@ def _prices(trials: pa.Table, study: Study) -> dict[tuple[Any, ...], float]:
     ]
     for row in trials.select(columns).to_pylist():
         on_cpu = row["device"] == "cpu"
-        comparable = row["threads"] == study.resources.cpus and on_cpu == (not study.resources.gpus)
+        comparable = row["threads"] == study.resources.threads and on_cpu == (
+            not study.resources.gpus
+        )
         if row["status"] != "done" or not comparable or row["resumed_epochs"]:
             continue
         spec = json.loads(row["spec"])

@@ -172,14 +172,14 @@ def _crew(
     kind = executor or study.executor
     if not isinstance(kind, str):
         return kind
-    threads, gpus = study.resources.cpus, study.resources.gpus
+    cpus, gpus, threads = study.resources.cpus, study.resources.gpus, study.resources.threads
     if kind == "tune" and os.environ.get("RAY_ADDRESS"):
         here = 200  # the cluster's own size decides, and an autoscaler sees the demand
     else:
         n_gpus = _gpus_here(study)
         if kind == "local":
             n_gpus = min(1, n_gpus)  # its processes all take the first one
-        here = default_workers(threads, gpus, n_gpus)
+        here = default_workers(cpus, gpus, n_gpus)
     n = min(workers or here, n_jobs)
     if kind == "local":
         from sweep.local import LocalExecutor
@@ -188,18 +188,18 @@ def _crew(
         return LocalExecutor(n, threads=threads, worker=worker, logs=logs)
     from sweep.tune import TuneExecutor
 
-    return TuneExecutor(n, threads=threads, gpus=gpus, worker=worker)
+    return TuneExecutor(n, threads=threads, cpus=cpus, gpus=gpus, worker=worker)
 
 
-def default_workers(threads: int, gpus: float, n_gpus: int = 0) -> int:
+def default_workers(cpus: float, gpus: float, n_gpus: int = 0) -> int:
     """How many trials this machine runs at a time.
 
     Args:
-        threads: CPU threads of a trial.
+        cpus: Cores of a trial.
         gpus: GPU share of a trial.
         n_gpus: GPUs to fill.
     """
-    by_cpu = max(1, len(os.sched_getaffinity(0)) // threads)
+    by_cpu = max(1, int(len(os.sched_getaffinity(0)) / cpus))
     return min(by_cpu, max(1, n_gpus * int(1 / gpus))) if gpus else by_cpu
 
 

@@ -245,10 +245,20 @@ class SimilaritySection(Section):
 
 
 class ResourcesSection(Section):
-    """What one trial may use: CPU threads, and a share of a GPU."""
+    """What one trial may use.
 
-    cpus: Positive = 1
-    gpus: Annotated[float, Field(ge=0)] = 0.0
+    Attributes:
+        cpus: Cores; a fraction packs more trials than cores, each with one thread.
+        gpus: Share of one GPU.
+    """
+
+    cpus: Annotated[float, Field(gt=0)] = 1.0
+    gpus: Fraction = 0.0
+
+    @property
+    def threads(self) -> int:
+        """CPU threads of a trial: whole cores, at least one."""
+        return max(1, int(self.cpus))
 
 
 class TrackingSection(Section):

@@ -16,10 +16,12 @@ sys.path.insert(0, str(Path(__file__).parent))  # worker processes import the ma
 import run_samples as made
 
 from sweep.complaints import StudyError
+from sweep.jobs import jobs_left
 from sweep.ledger import Ledger
 from sweep.local import LocalExecutor
 from sweep.lock import DriverLock, StoreLockedError
-from sweep.run import RunSummary, default_workers, run_study
+from sweep.opened import open_study
+from sweep.run import RunSummary, _crew, default_workers, run_study
 from sweep.storage import Store
 from sweep.study import Study
 
@@ -117,7 +119,7 @@ def test_a_study_that_wants_a_gpu_is_refused_where_there_is_none(
 
 
 @pytest.mark.parametrize(
-    ("threads", "gpus", "n_gpus", "expected"),
+    ("cpus", "gpus", "n_gpus", "expected"),
     [
         (1, 0.0, 0, 8),
         (3, 0.0, 0, 2),
@@ -128,11 +130,29 @@ def test_a_study_that_wants_a_gpu_is_refused_where_there_is_none(
     ],
 )
 def test_a_machine_is_filled_and_not_overfilled(
-    monkeypatch: pytest.MonkeyPatch, threads: int, gpus: float, n_gpus: int, expected: int
+    monkeypatch: pytest.MonkeyPatch, cpus: float, gpus: float, n_gpus: int, expected: int
 ) -> None:
     """As many trials as all GPUs and all threads hold, whichever is less; at least one."""
     monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(8)))
-    assert default_workers(threads, gpus, n_gpus) == expected
+    assert default_workers(cpus, gpus, n_gpus) == expected
+
+
+def test_a_fraction_of_a_core_is_a_share_of_tune_and_one_thread(tmp_path: Path) -> None:
+    """Half a core lets Tune pack two trials on it; each has one thread, in its job too."""
+    from sweep.tune import TuneExecutor  # ray: seconds
+
+    study = made.study_of(tmp_path, [1], resources={"cpus": 0.5})
+    crew = _crew(study, "tune", 4, made.WORKER, 9)
+    assert isinstance(crew, TuneExecutor)
+    assert (crew.workers, crew.cpus, crew.threads) == (4, 0.5, 1)
+    (job, *_) = jobs_left(open_study(study))
+    assert job.workspace.threads == 1
+
+
+def test_a_trial_gets_one_gpu_at_most(tmp_path: Path) -> None:
+    """A trial computes on one device; what it cannot use is refused by name."""
+    with pytest.raises(StudyError, match=r"resources\.gpus = 1\.5"):
+        made.study_of(tmp_path, [1], resources={"gpus": 1.5})
 
 
 def test_a_second_driver_is_refused(tmp_path: Path) -> None:
