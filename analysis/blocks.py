@@ -17,7 +17,7 @@ from analysis.columns import coded, positions, starts_of_runs
 from analysis.labels import REFERENCE
 from analysis.roster import Roster, Setting, Trial
 
-METRIC_ORDER = ("accuracy", "las", "f1")
+METRIC_ORDER = ("accuracy", "las", "f1_lenient", "f1")
 """Which metric stands for a task whose training curve names none."""
 
 

@@ -81,7 +81,8 @@ def family_of(treebank: str, language: str, families: Mapping[str, str] | None =
     """The family that a test set belongs to: its code less the language.
 
     Args:
-        treebank: `en_pud` is of family `pud`, `wikiann-en` of `wikiann`.
+        treebank: `en_pud` is of family `pud`, `wikiann-en` of `wikiann`, `uner-en_pud` of
+            `uner-pud`.
         language: `en`.
         families: Treebank -> family, where the code does not tell; `*` stands for all others
             (decision D-09: `{"*": "ud"}` compares fr_gsd with en_ewt).
@@ -90,8 +91,9 @@ def family_of(treebank: str, language: str, families: Mapping[str, str] | None =
     named = families.get(treebank, families.get(ANY))
     if named is not None:
         return named
-    rest = treebank.removeprefix(f"{language}_").removesuffix(f"-{language}")
-    return rest or treebank
+    dataset, _, rest = treebank.rpartition("-")
+    rest = rest.removeprefix(f"{language}_") if rest != language else ""
+    return "-".join(filter(None, (dataset, rest))) or treebank
 
 
 def scored(scores: pa.Table, known: Roster, families: Mapping[str, str] | None = None) -> Scored:

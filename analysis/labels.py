@@ -34,7 +34,17 @@ TASKS = {
     "ner": "Named entities",
     "probe": "Pretrained encoder",
 }
-METRICS = {"accuracy": "accuracy", "las": "LAS", "uas": "UAS", "f1": "F1"}
+METRICS = {
+    "accuracy": "accuracy",
+    "las": "LAS",
+    "uas": "UAS",
+    "f1": "F1",
+    "f1_lenient": "span F1",
+    "f1_strict": "span F1, strict",
+    "f1_macro": "macro F1",
+    "f1_micro": "micro F1",
+    "pos_f1_xtreme": "POS F1 as in XTREME",
+}
 MEASURES = {
     "linear-cka": "linear CKA",
     "debiased-cka": "debiased CKA",

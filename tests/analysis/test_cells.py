@@ -92,6 +92,8 @@ def test_a_number_measured_twice_counts_once(make_tables):
     [
         ("en_pud", "en", None, "pud"),
         ("wikiann-en", "en", None, "wikiann"),
+        ("uner-en_pud", "en", None, "uner-pud"),
+        ("en", "en", None, "en"),
         ("conll2003", "en", None, "conll2003"),
         ("fr_gsd", "fr", {"*": "ud"}, "ud"),
         ("fr_gsd", "fr", {"*": "ud", "fr_gsd": "own"}, "own"),

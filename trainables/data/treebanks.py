@@ -111,8 +111,6 @@ def language_of(code: str) -> str:
         language = None if name in SPLITS else ud_code(name.partition("@")[0])
         if language is not None:
             return language
-    if code.startswith("wili:"):
-        return "mul"  # one file holds all languages
     what = f"no language code at the start of '{names[0]}'"
     raise DataError(code, None, what, "Name the file like en_ewt-ud-test.conllu.")
 
