@@ -38,7 +38,7 @@ class TextCorpus:
         pieces: Piece ids, special pieces included.
         types: Which text each piece belongs to, as the tokenizer says (0 or 1).
         owned: Pieces that come from the texts: all but the special ones.
-        start: First piece of each example; `start[S] == P`.
+        start: First piece of each example, and `P` at the end.
         labels: Class of each example; empty in a test file without classes.
         lines: Line of each example in its file.
         n_words: Parts between white space, before anything was cut; for speeds only.
@@ -50,7 +50,7 @@ class TextCorpus:
     pieces: Int[np.ndarray, " P"]
     types: Int[np.ndarray, " P"]
     owned: Bool[np.ndarray, " P"]
-    start: Int[np.ndarray, " S+1"]
+    start: Int[np.ndarray, " S1"]
     labels: tuple[str, ...]
     lines: tuple[int, ...]
     n_words: int
