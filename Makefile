@@ -30,5 +30,7 @@ test: setup
 slow: setup
 	$(BIN)/pytest -m "slow or ray"
 
+# The trial against the Hugging Face Trainer needs real input: make bench DATA=ud ENCODER=folder
 bench: setup
 	$(BIN)/python -m bench.similarity
+	$(if $(and $(DATA),$(ENCODER)),$(BIN)/python -m bench.trial --data $(DATA) --encoder $(ENCODER))

@@ -34,6 +34,9 @@ TRIALS = pa.schema(
         pa.field("pruned_at", pa.int32()),
         pa.field("device", pa.string()),
         pa.field("threads", pa.int32()),
+        # Sentences per forward pass where memory forced fewer than a batch: dropout then draws by
+        # part, so the numbers are of the same law but not the same bits. Null for whole batches.
+        pa.field("micro_batch", pa.int32()),
         pa.field("host", pa.string()),
         pa.field("started", pa.timestamp("us", tz="UTC")),
         pa.field("finished", pa.timestamp("us", tz="UTC")),
