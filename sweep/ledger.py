@@ -129,6 +129,11 @@ class Ledger:
         """Whether a job has committed its whole result."""
         return job_id in self._done
 
+    @property
+    def has_loose(self) -> bool:
+        """Whether some commits have not been taken into tables yet."""
+        return bool(self._loose_ids)
+
     def pruned(self) -> Mapping[str, int]:
         """Trials that were stopped early and never trained in full -> the epoch of their end."""
         return {trial: at for trial, at in self._pruned.items() if trial not in self._trained}

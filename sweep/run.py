@@ -115,6 +115,7 @@ def run_study(
     """
     began = time.monotonic()
     console = console or Console(stderr=True)
+    on = _is_on(track, study)
     opened = open_study(study, store)
     home = Store(opened.store)
     with DriverLock(home) as lock:
@@ -128,9 +129,11 @@ def run_study(
             already=len(opened.trials) - len(jobs),
         )
         if not jobs:
+            if opened.ledger.has_loose:  # the driver before us died before it tidied up
+                _tidy(opened, home, lock, _tracker(opened, console) if on else None, console)
             return known
         crew = _crew(study, executor, workers, worker, len(jobs))
-        tracker = _tracker(opened, console) if _is_on(track, study) else None
+        tracker = _tracker(opened, console) if on else None
         schedule = FixedSchedule(jobs)
         board = Board(began=began, already=known.already)
         board.expect(jobs)
@@ -159,6 +162,18 @@ def run_study(
         )
         raise Interrupted(summary)
     return summary
+
+
+def _tidy(
+    opened: Opened, home: Store, lock: DriverLock, tracker: "Tracker | None", console: Console
+) -> None:
+    """Show and compact what a driver committed before it was killed."""
+    keeper = Housekeeper(
+        home, opened.ledger, lock, tracker=tracker, trial_ids=opened.trial_ids, console=console
+    )
+    with keeper:
+        pass
+    keeper.finish()
 
 
 def _crew(

@@ -97,6 +97,19 @@ def test_everything_committed_is_compacted(tmp_path: Path) -> None:
     assert Ledger(str(tmp_path)).table("trials").num_rows == 5
 
 
+def test_what_a_killed_driver_left_is_tidied_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is left to run, but commits lie about: they are shown and compacted."""
+    with monkeypatch.context() as patch:
+        patch.setattr("sweep.run.Housekeeper.finish", lambda _: None)  # dies before it
+        run(made.study_of(tmp_path, [1]))
+    assert list((tmp_path / "commits").glob("*/*.parquet")) != []
+    summary, _ = run(made.study_of(tmp_path, [1]))
+    assert (summary.already, summary.done) == (3, 0)
+    assert list((tmp_path / "commits").glob("*/*.parquet")) == []
+
+
 def test_the_study_is_stored_as_understood(tmp_path: Path) -> None:
     """The store keeps the study with every default, and the ids of its trials."""
     run(made.study_of(tmp_path, [1]))
