@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainables.data.bio import check_bio
+from trainables.data.sentence import DataError
+from trainables.data.trees import check_sentences
 from trainables.registry import TEXT_LAYOUTS
 from trainables.spec import DataRef
 
@@ -76,9 +78,17 @@ def annotation(task: str, ref: DataRef, contents: Sequence[Any]) -> Annotation:
     n = len(contents)
     if n_bare == n:
         return Annotation(labels, f"{ref.location}: without {need.what}, which '{task}' needs")
+    if task == "parsing":
+        try:
+            check_sentences(contents, ref.location)
+        except DataError as error:
+            return Annotation(labels, str(error))
     notes = []
     if n_bare:
         notes.append(f"{n_bare} of {n} sentences are without {need.what}")
+    n_forests = sum(sentence.heads.count(0) > 1 for sentence in contents if task == "parsing")
+    if n_forests:
+        notes.append(f"{n_forests} of {n} sentences have several roots; predicted trees have one")
     if task == "ner":
         notes += broken_spans(contents)
         if not labels:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Int
@@ -70,6 +70,7 @@ class Batch:
     token_types: Int[np.ndarray, "b t"] | None = None
 
 
+@runtime_checkable  # so that shapes and types can be checked in tests
 class Units(Protocol):
     """What the loop draws: the sentences of a file, whatever they are made of."""
 

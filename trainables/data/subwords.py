@@ -44,7 +44,7 @@ class Vocabulary:
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """The sentences of one file as flat arrays; S sentences, W words, P pieces.
+    """The sentences of one file as flat arrays; S sentences, W words, P pieces; X1 is X + 1, H is W or 0.
 
     Attributes:
         key: `DataRef.key` of what was read.
@@ -71,15 +71,15 @@ class Corpus:
     key: str
     location: str
     pieces: Int[np.ndarray, " P"]
-    word_start: Int[np.ndarray, " W+1"]
+    word_start: Int[np.ndarray, " W1"]
     label_piece: Int[np.ndarray, " W"]
-    sentence_start: Int[np.ndarray, " S+1"]
+    sentence_start: Int[np.ndarray, " S1"]
     sent_ids: tuple[str, ...]
     orig_ids: tuple[str, ...]
     texts: tuple[str, ...]
     lines: tuple[int, ...]
     upos: tuple[str, ...]
-    heads: Int[np.ndarray, " W"]
+    heads: Int[np.ndarray, " H"]
     deprels: tuple[str, ...]
     tags: tuple[str, ...]
     n_unknown: int

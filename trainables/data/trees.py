@@ -36,7 +36,7 @@ def check_corpus(corpus: Corpus) -> None:
     if _is_sound(corpus):
         return
     for sentence, line in enumerate(corpus.lines):
-        words = slice(*corpus.sentence_start[sentence : sentence + 2])
+        words = slice(*corpus.sentence_start[sentence : sentence + 2].tolist())
         heads = corpus.heads[words].tolist()
         fault = _fault(words.stop - words.start, heads if -1 not in heads else [])
         if fault:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Protocol, TypeVar
+from typing import Any, ClassVar, Literal, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -33,6 +33,7 @@ Contents_contra = TypeVar("Contents_contra", contravariant=True)
 """What a file holds: a `Corpus` of words or a `TextCorpus`."""
 
 
+@runtime_checkable  # so that shapes and types can be checked in tests
 class TaskOn(Protocol[Contents_contra]):
     """One kind of prediction, for every word or for every sentence (`level`).
 

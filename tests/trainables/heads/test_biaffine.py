@@ -19,7 +19,7 @@ def parser(shape, *, n_labels=4, seed=1, dropout=0.0, is_filled=False):
         with torch.no_grad():
             for parameter in head.parameters():
                 parameter.normal_(std=0.2, generator=rng)
-    return head.eval()
+    return head.eval().requires_grad_(requires_grad=False)
 
 
 def states(n_words=N_WORDS, seed=3):
@@ -66,7 +66,7 @@ def test_pairs_hold_what_single_arcs_score():
 @pytest.mark.parametrize("shape", SHAPES)
 def test_scores_are_those_of_a_naive_loop(shape):
     """One arc at a time, by the formula of the paper, from the named parameters."""
-    head = parser(shape, is_filled=True).requires_grad_(requires_grad=False)
+    head = parser(shape, is_filled=True)
     words, roots, n_words = states()
     arcs = head(words, roots, n_words)
     p = {name: parameter.detach() for name, parameter in head.named_parameters()}
@@ -85,7 +85,7 @@ def test_scores_are_those_of_a_naive_loop(shape):
         left = torch.cat([left, torch.ones(int(biases[0]))])
         right = torch.cat([right, torch.ones(int(biases[1]))])
         moved = p[f"{kind}.offset"][form] if SHAPES[shape].has_offset else 0.0
-        return float((left @ p[f"{kind}.weight"][form] @ right + moved))
+        return float(left @ p[f"{kind}.weight"][form] @ right + moved)
 
     log_p, names = head.best_labels(arcs)
     first = 0
@@ -122,7 +122,9 @@ def test_the_first_paper_starts_orthogonal_with_forms_of_zero():
 
 def test_the_second_paper_starts_with_xavier_matrices():
     """512 and 128 features; uniform within sqrt(6 / (n_in + n_out)) of each matrix, biases zero."""
-    head = BiaffineParser(768, np.arange(37), shape="beto", dropout=0.0, seed=1)
+    head = BiaffineParser(768, np.arange(37), shape="beto", dropout=0.0, seed=1).requires_grad_(
+        requires_grad=False
+    )
     matrices = {
         "arc_head": (head.arc_head.linear.weight, 768 + 512),
         "label_head": (head.label_head.linear.weight, 768 + 128),
@@ -199,7 +201,8 @@ def test_labels_of_one_class_share_a_form():
     arcs = head(*states())
     heads = torch.tensor([0, 1, 1, 0, 2, 0])
     assert head.label.weight.shape == (2, 128, 128)
-    losses = [float(head.label_loss(arcs, heads, torch.full((6,), i))) for i in range(3)]
+    with torch.no_grad():
+        losses = [float(head.label_loss(arcs, heads, torch.full((6,), i))) for i in range(3)]
     assert losses[0] == losses[2] != losses[1]
     assert set(head.best_labels(arcs)[1].flatten().tolist()) == {0, 1}
 

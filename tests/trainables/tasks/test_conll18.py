@@ -1,14 +1,15 @@
 """Our attachment scores against the official scorer of the CoNLL 2018 shared task (udtools)."""
 
+import io
 import random
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from udtools.udeval import evaluate, load_conllu
 
 from trainables.data.conllu import read_conllu
+from trainables.data.subwords import Corpus
 from trainables.decoding.mst import best_tree
 from trainables.tasks.parsing import Parsing, coarse
 
@@ -31,15 +32,9 @@ def with_trees(source: str, heads, relations) -> str:
 
 def judged(gold: str, system: str):
     """LAS and UAS by the official scorer, from two files' text."""
-    loaded = [load_conllu(iter_lines(text), "file", {}) for text in (gold, system)]
+    loaded = [load_conllu(io.StringIO(text), "file", {}) for text in (gold, system)]
     found = evaluate(*loaded)
     return {name.lower(): (found[name].f1, found[name].gold_total) for name in ("LAS", "UAS")}
-
-
-def iter_lines(text):
-    import io
-
-    return io.StringIO(text)
 
 
 def perturbed(sentences, labels, seed):
@@ -64,9 +59,17 @@ def compare(path: Path, seed: int):
     """Score one perturbed file twice: by the task, and by the official scorer as written files."""
     sentences = read_conllu(str(path))
     starts = np.cumsum([0, *(len(s.words) for s in sentences)])
-    corpus = SimpleNamespace(
+    corpus = Corpus(
+        key="key",
         location=str(path),
-        n_words=int(starts[-1]),
+        pieces=np.arange(starts[-1]),
+        word_start=np.arange(starts[-1] + 1),
+        label_piece=np.arange(starts[-1]),
+        sent_ids=tuple(s.sent_id for s in sentences),
+        orig_ids=tuple(s.orig_id for s in sentences),
+        texts=tuple(s.text for s in sentences),
+        tags=(),
+        n_unknown=0,
         heads=np.array([head for s in sentences for head in s.heads]),
         deprels=tuple(name for s in sentences for name in s.deprels),
         upos=tuple(tag for s in sentences for tag in s.upos),
