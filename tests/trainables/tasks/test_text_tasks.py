@@ -325,3 +325,16 @@ def test_a_rate_is_halved_after_every_epoch_without_gain():
     assert [
         learning_rate(5, 9, hyper, dev) for dev in ([], [0.5], [0.5, 0.5], [0.5, 0.5, 0.6, 0.1])
     ] == [8.0, 8.0, 4.0, 2.0]
+
+
+def test_the_rate_of_fine_tuning_follows_dev_too(trial, workspace):
+    """Each epoch's rate is that of the one before, halved if that one brought no gain on dev."""
+    spec, _ = trial("topic")
+    spec = replace(spec, hyper=replace(spec.hyper, schedule="plateau", warmup=0.0, epochs=5))
+    curve = run_trial(spec, Request(), workspace).curve
+    rate, best = 5e-3, -1.0
+    for point in curve:
+        assert point.learning_rate == pytest.approx(rate)
+        rate /= 1 if point.dev_value > best else 2
+        best = max(best, point.dev_value)
+    assert rate < 5e-3  # dev cannot rise for ever: it was halved
