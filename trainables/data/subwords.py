@@ -44,7 +44,9 @@ class Vocabulary:
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """The sentences of one file as flat arrays; S sentences, W words, P pieces; X1 is X + 1, H is W or 0.
+    """The sentences of one file as flat arrays; S sentences, W words, P pieces.
+
+    Of the shapes below, W1 is W + 1, S1 is S + 1, and H is W or 0.
 
     Attributes:
         key: `DataRef.key` of what was read.
