@@ -17,11 +17,13 @@ _LATEX = {
     "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
     "→": r"$\to$",
 }  # fmt: skip
-_PREAMBLE = r"""% Needs \usepackage{booktabs} and \usepackage[table]{xcolor}.
+PREAMBLE = r"""% Needs \usepackage{booktabs} and \usepackage[table]{xcolor}.
 \providecolor{xlingup}{HTML}{CFE3F5}
 \providecolor{xlingdowntwo}{HTML}{FBE3C4}
 \providecolor{xlingdownfive}{HTML}{EFA75A}"""
-_CELL = {"up": "xlingup", "down2": "xlingdowntwo", "down5": "xlingdownfive"}
+"""What every LaTeX table needs; defines the colours."""
+CELL = {"up": "xlingup", "down2": "xlingdowntwo", "down5": "xlingdownfive"}
+"""Class -> LaTeX colour."""
 
 
 def shown(number: Number, digits: int = 2) -> str:
@@ -47,14 +49,14 @@ def markdown(sheet: Sheet) -> str:
     columns = (*sheet.heads, *heads(sheet))
     rule = ["---"] * len(sheet.heads) + ["---:"] * len(sheet.ablations)
     rows = [
-        [*map(_plain, line.heads), *(_marked(number, notes) for number in line.numbers)]
+        [*map(plain, line.heads), *(_marked(number, notes) for number in line.numbers)]
         for line in sheet.lines
     ]
-    table = [[_plain(name) for name in columns], rule, *rows]
-    text = [f"**{_plain(sheet.title)}** (REF in percent, others as difference in points)", ""]
+    table = [[plain(name) for name in columns], rule, *rows]
+    text = [f"**{plain(sheet.title)}** (REF in percent, others as difference in points)", ""]
     text += ["| " + " | ".join(row) + " |" for row in table]
     text += ["", "**bold**: at least 5 points below REF; *italic*: at least 2."]
-    text += [f"[{i}] {_plain(reason)}" for i, reason in enumerate(notes, 1)]
+    text += [f"[{i}] {plain(reason)}" for i, reason in enumerate(notes, 1)]
     return "\n".join(text) + "\n"
 
 
@@ -64,7 +66,7 @@ def _marked(number: Number, notes: Sequence[str]) -> str:
     return f"{before}{shown(number)}{after}{note}"
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Text in a Markdown cell: nothing in it is markup."""
     flat = " ".join(text.split())
     return "".join(f"\\{c}" if c in "\\|*_`[]<>" else c for c in flat)
@@ -79,26 +81,26 @@ def latex(sheet: Sheet) -> str:
     for line in sheet.lines:
         first = line.heads[0] if len(line.heads) > 1 else ""
         rows += [r"\midrule"] if rows and first != before else []
-        own = [_escaped(head) for head in line.heads]
+        own = [escaped(head) for head in line.heads]
         if first and first == before:
             own[0] = ""
         before = first
         numbers = [_coloured(number, notes) for number in line.numbers]
         rows.append(" & ".join([*own, *numbers]) + r" \\")
-    title = _escaped(sheet.title)
+    title = escaped(sheet.title)
     body = [
-        _PREAMBLE,
+        PREAMBLE,
         rf"% {title}",
         rf"\begin{{tabular}}{{{spec}}}",
         r"\toprule",
-        " & ".join(map(_escaped, (*sheet.heads, *heads(sheet)))) + r" \\",
+        " & ".join(map(escaped, (*sheet.heads, *heads(sheet)))) + r" \\",
         r"\midrule",
         *rows,
         r"\bottomrule",
         r"\end{tabular}",
     ]
     body += [
-        rf"\par\footnotesize\textsuperscript{{{i}}} {_escaped(reason)}"
+        rf"\par\footnotesize\textsuperscript{{{i}}} {escaped(reason)}"
         for i, reason in enumerate(notes, 1)
     ]
     return "\n".join(body) + "\n"
@@ -107,11 +109,12 @@ def latex(sheet: Sheet) -> str:
 def _coloured(number: Number, notes: Sequence[str]) -> str:
     text = shown(number).replace("-", "$-$").replace(printed.DASH, "--")
     mark = f"\\textsuperscript{{{notes.index(number.reason) + 1}}}" if number.reason else ""
-    colour = _CELL.get(printed.colour(number.value), "") if number.is_delta else ""
+    colour = CELL.get(printed.colour(number.value), "") if number.is_delta else ""
     return (rf"\cellcolor{{{colour}}}" if colour else "") + text + mark
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
+    """Text in LaTeX: nothing in it is a command."""
     return "".join(_LATEX.get(c, c) for c in " ".join(text.split()))
 
 

@@ -73,6 +73,7 @@ class Page:
         groups: Every trial.
         files: (name, relative path) of tables beside the page.
         links: Trial id -> address of its tracking run.
+        against: The comparison with a paper (`papers.chapter`); None without.
     """
 
     title: str
@@ -86,16 +87,22 @@ class Page:
     groups: tuple[Group, ...]
     files: tuple[tuple[str, str], ...]
     links: Mapping[str, str]
+    against: Mapping[str, object] | None = None
+
+
+def anchors_of(groups: Sequence[Group]) -> dict[str, str]:
+    """Trial id -> where the page lists it."""
+    return {
+        trial.trial_id: group.anchor
+        for group in groups
+        for trial, _ in group.rows
+        if trial.trial_id
+    }
 
 
 def render(page: Page) -> str:
     """Lay the page out."""
-    anchors = {
-        trial.trial_id: group.anchor
-        for group in page.groups
-        for trial, _ in group.rows
-        if trial.trial_id
-    }
+    anchors = anchors_of(page.groups)
     template = _environment().get_template("page.html.jinja")
     return template.render(
         page=page,
@@ -182,11 +189,12 @@ def _cell(number: Number, anchors: Mapping[str, str], notes: Sequence[str], most
     spread = Markup("<small>{}</small>").format(" ".join(known)) if known else Markup("")
     anchor = anchors.get(number.trials[0], "") if number.trials else ""
     return Markup('<td class="{}"><a href="#{}" title="{}">{}</a>{}</td>').format(
-        colour, anchor, _tip(number), text, spread
+        colour, anchor, tip(number), text, spread
     )
 
 
-def _tip(number: Number) -> str:
+def tip(number: Number) -> str:
+    """All that is known of a number, in one line: more digits, n, sd, interval, trials."""
     unit = "points against REF" if number.is_delta else "%"
     parts = [f"{printed.typeset(formats.shown(number, 4))} {unit}"]
     what = "paired seed" if number.is_delta else "seed"

@@ -60,13 +60,19 @@ def p_value(p: float) -> str:
     return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"  # noqa: PLR2004 - as it is printed
 
 
-def colour(difference: float) -> str:
-    """Class of an unrounded difference (fraction); empty where there is none."""
+def colour(difference: float, thresholds: tuple[float, float] = (0.02, 0.05)) -> str:
+    """Class of an unrounded difference (fraction); empty where there is none.
+
+    Args:
+        difference: To the reference.
+        thresholds: Losses at which the classes `down2` and `down5` begin; 2 and 5 points but in
+            Table 5 of Muller et al. (2021), which has 5 and 10.
+    """
     if math.isnan(difference):
         return ""
     below = -difference + _NOISE
-    if below >= 0.05:  # noqa: PLR2004 - 5 points
+    if below >= thresholds[1]:
         return "down5"
-    if below >= 0.02:  # noqa: PLR2004 - 2 points
+    if below >= thresholds[0]:
         return "down2"
     return "down" if below > 2 * _NOISE else "up"

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from analysis import findings, formats, labels, provenance
+from analysis import findings, formats, labels, ours, papers, provenance
 from analysis.blocks import Block, blocks, lineups, main_metrics
 from analysis.cells import cells, scored
 from analysis.evidence import align, weigh
 from analysis.folder import Folder, slug
-from analysis.page import Chapter, Page, render
+from analysis.page import Chapter, Page, anchors_of, render
 from analysis.pictures import plans, write_picture
 from analysis.profiles import Profile, profiles
 from analysis.roster import Roster, roster
@@ -56,6 +56,7 @@ def write_report(
     include_source: bool = False,
     include_embeddings: bool = False,
     n_figures: int = 9,
+    against: str | None = None,
 ) -> Report:
     """Analyse the tables of a study and write its report.
 
@@ -74,9 +75,13 @@ def write_report(
         include_source: Count the source among the targets of correlations (D-24).
         include_embeddings: Average similarity over states 0..L in place of 1..L.
         n_figures: Blocks that get figures, the first ones; the others have their CSV files.
+        against: A paper (`reference.published.PAPERS`) whose numbers stand beside ours.
 
     Returns:
         What was written.
+
+    Raises:
+        UnknownPaper: `against` names none.
     """
     folder = Folder(Path(out))
     known = roster(tables.trials, planned)
@@ -102,6 +107,18 @@ def write_report(
         known,
     )
     write_numbers(folder, cells(found, known, seeds=seeds), drawn, chapters, known)
+    printed = papers.papers(
+        ours.Study(
+            known,
+            ours.results(found, known, shown, tables.scores),
+            drawn,
+            tuple(a for c in chapters for a in c.alignments if a.profile.measure == measure),
+            ours.minutes(tables.trials),
+        ),
+        against,
+    )
+    papers.write_papers(folder, printed)
+    groups = provenance.groups(tables.trials, known)
     page = Page(
         title=title,
         study_text=study_text,
@@ -111,9 +128,13 @@ def write_report(
         failures=findings.failures(known),
         notes=tuple(_notes(study, n_figures)),
         facts=provenance.facts(tables.trials, known),
-        groups=provenance.groups(tables.trials, known),
-        files=tuple((name, name) for name in OVERVIEW if folder.root / name in folder.files),
+        groups=groups,
+        files=(
+            *((name, name) for name in OVERVIEW if folder.root / name in folder.files),
+            *printed.files,
+        ),
         links=links or {},
+        against=papers.chapter(printed, anchors_of(groups)),
     )
     path = folder.write("index.html", render(page))
     return Report(path, formats.markdown(overview), tuple(sorted(folder.files)))

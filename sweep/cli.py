@@ -24,6 +24,7 @@ OURS: Mapping[tuple[str, str], int] = {
     ("trainables.registry", "UnknownName"): WRONG,
     ("trainables.ablations.base", "AblationError"): WRONG,
     ("trainables.encoders.fingerprint", "EncoderError"): WRONG,
+    ("analysis.reference.published", "UnknownPaper"): WRONG,
     ("sweep.tracking", "TrackingError"): FAILED,
     ("sweep.storage", "StorageError"): FAILED,
     ("sweep.lock", "StoreLockedError"): FAILED,
@@ -137,14 +138,21 @@ def report(
     overrides: Overrides = None,
     storage: Storage = None,
     out: Annotated[str | None, typer.Option(help="Folder; else inside the store.")] = None,
+    against: Annotated[
+        str | None,
+        typer.Option(metavar="PAPER", help="Published numbers beside: first-align, beto, dlfa."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Write tables, figures and a page from what is committed; print the main table."""
+    from analysis.reference.published import check_paper
     from sweep.opened import open_study
     from sweep.reporting import report_study
 
+    if against is not None:
+        check_paper(against)
     opened = open_study(_load(study, overrides), storage)
-    written = report_study(opened, out, study, overrides or [])
+    written = report_study(opened, out, study, overrides or [], against=against)
     if as_json:
         files = [str(path) for path in written.files]
         return _print_json({"page": str(written.page), "files": files})

@@ -23,7 +23,14 @@ OF_A_SPEC = (
 """Columns of the trials table that are known before a trial has run."""
 
 
-def report_study(opened: Opened, out: str | None, name: str, overrides: Sequence[str]) -> Report:
+def report_study(
+    opened: Opened,
+    out: str | None,
+    name: str,
+    overrides: Sequence[str],
+    *,
+    against: str | None = None,
+) -> Report:
     """Write a study's report from what is committed by now; what is missing is shown as missing.
 
     Args:
@@ -31,8 +38,10 @@ def report_study(opened: Opened, out: str | None, name: str, overrides: Sequence
         out: Folder of the report; None for `studies/NAME/report` in the store.
         name: The study as it was asked for, and
         overrides: what was overridden, so that the page shows both.
+        against: A paper whose numbers stand beside ours.
 
     Raises:
+        UnknownPaper: `against` names none.
         StudyError: nothing is committed yet, or the store is no folder and none was named.
     """
     tables = opened.ledger.tables(opened.trial_ids)
@@ -51,6 +60,7 @@ def report_study(opened: Opened, out: str | None, name: str, overrides: Sequence
         seeds=opened.study.seeds.report,
         planned=planned_rows(opened.trials),
         measure=similarity.measures[0] if similarity else "",
+        against=against,
     )
 
 

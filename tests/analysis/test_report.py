@@ -287,8 +287,8 @@ def test_two_encoders_are_told_apart(written, make_tables):
 
 def test_markup_of_the_formats_is_escaped():
     """Names with Markdown or LaTeX in them stay names."""
-    assert formats._plain("a|b*c[d]") == "a\\|b\\*c\\[d\\]"
-    assert formats._escaped("50% of a_b & {c}") == r"50\% of a\_b \& \{c\}"
+    assert formats.plain("a|b*c[d]") == "a\\|b\\*c\\[d\\]"
+    assert formats.escaped("50% of a_b & {c}") == r"50\% of a\_b \& \{c\}"
 
 
 def test_no_failures_no_sentence(make_tables):
