@@ -18,10 +18,11 @@ class Site:
         faults: Path -> what becomes of the next requests, in order; `""` is a good answer.
             `cut:N` closes after N bytes, `hang:N` waits for `resume`, `N` answers
             with that status, `damaged` flips the last
-            byte, `shift` says that it sends other bytes than were asked for.
+            byte, `shift` sends other bytes than were asked for, and says so.
         asked: (method, path, Range) of every request.
         tokens: Authorization headers, by path.
         weak: Tags promise no exact bytes.
+        tag: Tag of every file, instead of one for each content.
         hub: Paths below this redirect to `/cdn`, as the hub does, and say size and hash.
     """
 
@@ -31,6 +32,7 @@ class Site:
     tokens: dict[str, str] = field(default_factory=dict)
     hub: str = "/datasets/"
     weak: bool = False
+    tag: str = ""
     resume: threading.Event = field(default_factory=threading.Event)
     url: str = ""
 
@@ -90,7 +92,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def _send(self, content: bytes, fault: str, wanted: str) -> None:
         tag = f'"{hashlib.md5(content).hexdigest()}"'  # noqa: S324 - a tag, not a seal
-        tag = f"W/{tag}" if self.site.weak else tag
+        tag = f"W/{tag}" if self.site.weak else self.site.tag or tag
         start, total = 0, len(content)
         if wanted and self.headers.get("If-Range") == tag:
             start = int(wanted.removeprefix("bytes=").removesuffix("-"))
@@ -111,6 +113,8 @@ class Handler(BaseHTTPRequestHandler):
         end = total
         if fault.startswith(("cut:", "hang:")):
             end = min(total, start + int(fault.partition(":")[2]))
+        if fault == "shift":
+            start, end = 0, total - start
         self.wfile.write(content[start:end])
         if end < total:
             self.wfile.flush()

@@ -220,6 +220,23 @@ def test_a_token_goes_to_the_hub_and_not_where_it_redirects(site, tmp_path):
     assert site.tokens == {path: "Bearer secret"}
 
 
+def test_a_token_of_the_hub_does_not_go_to_github(site, tmp_path):
+    """Treebanks are fetched without it."""
+    get(site, tmp_path, "en_ewt:dev", token="secret")
+    assert site.tokens == {}
+
+
+def test_a_part_of_another_file_is_not_continued(site, tmp_path):
+    """Two addresses may have equal tags, and still are two files."""
+    site.tag = '"1"'
+    site.files["/other"] = b"something else entirely, and longer than fifty bytes, as is needed"
+    part = tmp_path / "a.part"
+    download(site.url + EWT.format("dev"), part)
+    part.write_bytes(TREES[:50])
+    download(f"{site.url}/other", part, wait=pytest.fail)
+    assert part.read_bytes() == site.files["/other"]
+
+
 @pytest.mark.parametrize(
     ("status", "told"), [("401", "HF_TOKEN"), ("403", "HF_TOKEN"), ("418", "browser")]
 )
@@ -324,16 +341,21 @@ def test_a_file_of_the_users_own_is_not_overwritten(site, tmp_path):
     assert path.read_bytes() == b"my own work"
 
 
-def test_a_crash_between_note_and_file_is_mended(site, tmp_path, monkeypatch):
-    """A file that is noted but never appeared is put in place by the next call."""
+@pytest.mark.parametrize("step", ["note", "file"])
+def test_a_crash_between_note_and_file_is_mended(site, tmp_path, monkeypatch, step):
+    """Killed before the note or before the file, the next call puts both in place."""
 
     def crash(*_):
         raise KeyboardInterrupt
 
+    def replace(path, to):
+        return crash() if "ud-" in str(to) else path.rename(to)
+
     with monkeypatch.context() as broken:
-        broken.setattr(
-            Path, "replace", lambda self, to: crash() if "ud-" in str(to) else self.rename(to)
-        )
+        if step == "note":
+            broken.setattr("sweep.fetch.write_manifest", crash)
+        else:
+            broken.setattr(Path, "replace", replace)
         with pytest.raises(KeyboardInterrupt):
             get(site, tmp_path, "en_ewt:dev")
     (outcome,) = get(site, tmp_path, "en_ewt:dev")
@@ -631,15 +653,16 @@ def test_kill_minus_9_loses_no_byte_that_came(site, tmp_path):
     site.faults[path] = deque(["hang:1000000"])
     arguments = ["data", "get", "en_ewt:train", "--to", str(tmp_path), "--ud-url", site.url]
     command = [sys.executable, "-c", "from sweep.cli import main; main()", *arguments]
-    process = subprocess.Popen(command)
     (file,) = files_of(["en_ewt:train"], Mirrors(ud_url=site.url))
     give_up = time.monotonic() + 60
-    while rehearse([file], tmp_path)[0].size < 1_000_000:
-        assert time.monotonic() < give_up
-        assert process.poll() is None
-    process.kill()
-    process.wait()
-    site.resume.set()
+    with subprocess.Popen(command) as process:
+        try:
+            while rehearse([file], tmp_path)[0].size < 1_000_000:
+                assert time.monotonic() < give_up
+                assert process.poll() is None
+        finally:
+            process.kill()
+            site.resume.set()
     assert subprocess.run(command, check=False).returncode == 0
     assert [wanted for _, asked, wanted in site.asked if asked == path] == ["", "bytes=1000000-"]
     assert (tmp_path / file.path).read_bytes() == content
