@@ -8,12 +8,14 @@ import torch
 from jaxtyping import Int
 from torch import nn
 
+from trainables.ablations.gold_pos import is_told
 from trainables.checkpoint import Checkpoints, Kept
 from trainables.data.subwords import Corpus
 from trainables.data.texts import TextCorpus
 from trainables.encoders.base import Encoder
 from trainables.encoders.compact import CompactEmbedding, decay_factor
 from trainables.evaluation import look
+from trainables.heads.gold_tags import WIDTH, GoldTags
 from trainables.materials import Materials
 from trainables.registry import check_name
 from trainables.spec import CurvePoint, DataRef, HyperParameters, Score, TrialSpec
@@ -87,8 +89,10 @@ def fine_tune(
     train, dev = materials.corpus(spec.train), materials.corpus(spec.dev)
     labels = task.inventory(train)
     _check_select(spec.options.select, task, dev, labels)
-    head = task.head(encoder.hidden_size, labels, spec.options, spec.seed).to(materials.device)
-    model = Model(encoder, head, materials.device, spec.precision)
+    tags = GoldTags(spec.seed).to(materials.device) if is_told(spec.ablation) else None
+    width = encoder.hidden_size + (WIDTH if tags is not None else 0)
+    head = task.head(width, labels, spec.options, spec.seed).to(materials.device)
+    model = Model(encoder, head, materials.device, spec.precision, tags=tags)
     checkpoints = Checkpoints(workspace.checkpoints, spec, interval_s=workspace.checkpoint_s)
 
     kept = checkpoints.kept()

@@ -1,16 +1,18 @@
 """What a trial works with: its device and its files, cut into pieces and windows."""
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 
 import torch
 
+from trainables.ablations.gold_pos import is_told
 from trainables.data.batching import Units, Words, make_windows
 from trainables.data.subwords import Corpus, Vocabulary, load_corpus, vocabulary
 from trainables.data.texts import TextCorpus, Texts, load_texts
 from trainables.encoders.pretrained import load_tokenizer
+from trainables.heads.gold_tags import numbers
 from trainables.memory import restart_peak
 from trainables.registry import TEXT_LAYOUTS
 from trainables.spec import DataRef, EncoderRef, TrialSpec, Workspace
@@ -65,7 +67,10 @@ class Materials:
         encoder, options = self.spec.encoder, self.spec.options
         if ref.layout in TEXT_LAYOUTS:
             return Texts(load_texts(ref, encoder, self.cache, self.longest), self.special.pad)
-        return _words(ref, encoder, self.cache, self.longest, options.overlap)
+        words = _words(ref, encoder, self.cache, self.longest, options.overlap)
+        if not is_told(self.spec.ablation):
+            return words
+        return replace(words, tags=numbers(words.corpus.upos))
 
 
 @lru_cache(maxsize=128)

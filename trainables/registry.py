@@ -34,6 +34,7 @@ ABLATIONS: Mapping[str, str] = {
     "all": "trainables.ablations.random_init:FromScratch",
     "reinit": "trainables.ablations.random_init:RandomInit",
     "freeze": "trainables.ablations.freeze:Freeze",
+    "gold-pos": "trainables.ablations.gold_pos:GoldPos",
 }
 
 SIMILARITIES: Mapping[str, str] = {

@@ -7,7 +7,7 @@ and resumed from any step boundary ends with the same bits as one that was not.
 import math
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from trainables.ablations.base import set_train_mode
 from trainables.data.batching import Batch, Units, training_batches
 from trainables.encoders.base import Encoder, EncoderOutput
+from trainables.heads.gold_tags import GoldTags
 from trainables.seeding import stream
 from trainables.similarity.pooling import masked_sum
 from trainables.spec import CurvePoint, HyperParameters, TrialSpec
@@ -47,6 +48,7 @@ class Model:
         precision: Numeric precision of forward passes.
         pooling: Whether the head reads the mean of a text's states in every layer, and of which
             pieces; empty for none.
+        tags: Puts gold tags beside the states that the head reads; None for none.
     """
 
     encoder: Encoder
@@ -54,10 +56,14 @@ class Model:
     device: torch.device
     precision: str = "fp32"
     pooling: Literal["", "pieces", "all"] = ""
+    tags: GoldTags | None = None
 
     def trainable(self) -> Iterator[tuple[str, nn.Parameter]]:
         """Names and parameters that training moves; the others stay as the ablation left them."""
-        for prefix, module in (("encoder.", self.encoder), ("head.", self.head)):
+        modules: list[tuple[str, nn.Module]] = [("encoder.", self.encoder), ("head.", self.head)]
+        if self.tags is not None:
+            modules.append(("tags.", self.tags))
+        for prefix, module in modules:
             for name, parameter in module.named_parameters():
                 if parameter.requires_grad:
                     yield prefix + name, parameter
@@ -77,6 +83,13 @@ class Model:
             n_words=batch.n_words,
             layers=self._pooled(batch, output) if self.pooling else None,
         )
+        if self.tags is not None:
+            assert batch.tags is not None  # noqa: S101 - `Materials.units` numbered them
+            readings = replace(
+                readings,
+                words=self.tags.words(readings.words, self.put(batch.tags)),
+                sentences=self.tags.sentences(readings.sentences),
+            )
         return readings, output
 
     def _pooled(self, batch: Batch, output: EncoderOutput) -> Float[Tensor, "s layers d"]:

@@ -15,6 +15,7 @@ EXAMPLES = {
     "all": ("all",),
     "reinit": ("reinit:1-2", "reinit:4", "reinit:1-4"),
     "freeze": ("freeze:0", "freeze:2", "freeze:4"),
+    "gold-pos": ("gold-pos", "reinit:1-2+gold-pos"),
 }
 TEXTS = [text for texts in EXAMPLES.values() for text in texts]
 
@@ -23,7 +24,7 @@ TEXTS = [text for texts in EXAMPLES.values() for text in texts]
 def spec(tmp_path_factory):
     folder = tiny_encoder(tmp_path_factory.mktemp("contract") / "tiny", n_layers=N_LAYERS)
     return TrialSpec(
-        task="upos",
+        task="parsing",
         encoder=encoder_ref(str(folder)),
         source="en",
         train=None,

@@ -1,7 +1,7 @@
 """Pieces -> windows -> batches; a long sentence gets overlapping windows, nothing is dropped."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
@@ -55,6 +55,7 @@ class Batch:
         column: Position of each word's label piece.
         word: Index of each word in the corpus.
         token_types: Which text of a pair each piece belongs to; None where there are no pairs.
+        tags: Number of each word's gold tag, for a head that is told; None for others.
     """
 
     input_ids: Int[np.ndarray, "b t"]
@@ -68,6 +69,7 @@ class Batch:
     column: Int[np.ndarray, " w"]
     word: Int[np.ndarray, " w"]
     token_types: Int[np.ndarray, "b t"] | None = None
+    tags: Int[np.ndarray, " w"] | None = None
 
 
 @runtime_checkable  # so that shapes and types can be checked in tests
@@ -91,6 +93,7 @@ class Words:
     corpus: Corpus
     windows: Windows
     special: Vocabulary
+    tags: Int[np.ndarray, " W"] | None = None
 
     @property
     def lengths(self) -> Int[np.ndarray, " S"]:
@@ -104,7 +107,8 @@ class Words:
         """Pad the chosen sentences to the longest window among them."""
         starts = np.searchsorted(self.windows.sentence, [chosen, chosen + 1])
         rows = np.concatenate([np.arange(low, high) for low, high in starts.T])
-        return collate(self.corpus, self.windows, rows, self.special)
+        batch = collate(self.corpus, self.windows, rows, self.special)
+        return batch if self.tags is None else replace(batch, tags=self.tags[batch.word])
 
 
 def make_windows(corpus: Corpus, *, capacity: int, overlap: int) -> Windows:
