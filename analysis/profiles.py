@@ -91,14 +91,22 @@ def profiles(
     everyone = (*known.trials, *known.probes)
     trial = positions(similarity["trial_id"], [t.trial_id or "-" for t in everyone])
     state = coded(similarity["state"])
-    languages = tuple(
-        sorted({*coded(similarity["source"]).names, *coded(similarity["target"]).names})
-    )
     measure = coded(similarity["measure"])
+    is_shown = np.zeros(len(everyone) + 1, bool)  # the last for trials that are not ours
+    is_shown[len(known.trials) : -1] = True
+    for lineup in shown:
+        is_shown[lineup.trials[lineup.trials >= 0]] = True
+    rows = np.flatnonzero(is_shown[trial])
+    if len(rows) < len(trial):  # a search tries many trials that no table shows
+        similarity = similarity.take(pa.array(rows))
+        trial, state = trial[rows], Coded(state.codes[rows], state.names)
+        measure = Coded(measure.codes[rows], measure.names)
+    first, second = coded(similarity["source"]), coded(similarity["target"])
+    languages = tuple(sorted({*first.names, *second.names}))
     whole = _Rows(
         trial,
-        positions(similarity["source"], languages),
-        positions(similarity["target"], languages),
+        _among(languages, first),
+        _among(languages, second),
         integers(similarity["layer"]),
         measure.codes,
         integers(similarity["n"]),
@@ -110,6 +118,13 @@ def profiles(
     fingerprints = [t.fingerprint for t in everyone]
     build = _Builder(known, shown, languages, measure.names, order, before, fingerprints)
     return tuple(build.all(tuned))
+
+
+def _among(languages: Sequence[str], side: Coded) -> Int[np.ndarray, " rows"]:
+    """Index into the languages of both sides."""
+    lookup = np.array([languages.index(name) for name in side.names] + [-1], np.int64)
+    found: Int[np.ndarray, " rows"] = lookup[side.codes]
+    return found
 
 
 def _is_state(state: Coded, name: str) -> Bool[np.ndarray, " rows"]:

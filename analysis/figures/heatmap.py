@@ -105,7 +105,7 @@ def draw_heatmap(data: Heatmap) -> Drawing:
         for (i, j), value in np.ndenumerate(data.values):
             colour = colours(norm(value)) if np.isfinite(value) else (1.0, 1.0, 1.0, 1.0)
             name = f"tip-{i}-{j}"
-            axes.add_patch(
+            axes.add_artist(  # as `add_patch`, but leaves the limits alone
                 Rectangle((j, i), 1, 1, facecolor=colour, edgecolor="white", lw=0.6, gid=name)
             )
             text = _text(value, is_delta=data.is_delta)
