@@ -12,7 +12,6 @@ from safetensors import safe_open
 from safetensors.torch import save
 
 from trainables.data.conllu import read_conllu
-from trainables.data.subwords import split_words, vocabulary
 from trainables.encoders.pretrained import encoder_ref, load_encoder, load_tokenizer
 from trainables.registry import UnknownName
 from trainables.spec import Request
@@ -227,13 +226,15 @@ def naive_right(spec, workspace, ref):
                 encoder.embeddings.get_submodule("word_embeddings").weight[ids] = value
     tokenizer = load_tokenizer(spec.encoder)
     tags = sorted({t for s in read_conllu(spec.train.location) for t in s.upos})
-    special, n_right = vocabulary(tokenizer), 0
+    n_right = 0
     for sentence in read_conllu(ref.location):
-        pieces, at = [*special.prefix], []
-        for word_pieces, label in split_words(sentence.words, tokenizer):
-            at.append(len(pieces) + label)
-            pieces += word_pieces
-        pieces += special.suffix
+        pieces, at = [tokenizer.cls_token_id], []
+        for word in sentence.words:
+            own = tokenizer.encode(word, add_special_tokens=False) or [tokenizer.unk_token_id]
+            texts = tokenizer.convert_ids_to_tokens(own)
+            at.append(len(pieces) + next(i for i, text in enumerate(texts) if text.strip("▁")))
+            pieces += own
+        pieces.append(tokenizer.sep_token_id)
         with torch.no_grad():
             one = torch.tensor([pieces])
             last = encoder(one, torch.ones_like(one)).last[0]
