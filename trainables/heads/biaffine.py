@@ -23,9 +23,9 @@ from torch.nn.functional import cross_entropy
 
 from trainables.seeding import generator
 
-LABEL_SCORES = 2**24
-"""Most scores of labelled arcs in memory at once (64 MB) while predicting, if one sentence has
-not more."""
+LABEL_SCORES = 2**21
+"""Most scores of labelled arcs at once while predicting, unless one sentence has more: 8 MB, and
+eight times as much of what is between; on a CPU larger parts are no faster."""
 
 
 @dataclass(frozen=True, slots=True)
