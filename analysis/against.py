@@ -60,6 +60,11 @@ class Pair:
         return self.printed is not None and self.printed.is_suspect
 
     @property
+    def is_like_for_like(self) -> bool:
+        """Whether ours is what the paper prints: no mean over another number of languages."""
+        return self.ours is not None and not self.ours.number.reason
+
+    @property
     def is_same_in_print(self) -> bool:
         """Whether ours, rounded as the paper rounds, is the published number."""
         if self.printed is None or math.isnan(self.value):
@@ -167,6 +172,8 @@ def beside(study: Study, shapes: Sequence[Shape], published: Published) -> tuple
     """
     filled = []
     for shape in shapes:
+        if not study.has(shape.needs):
+            continue
         n = 0
         for variant in study.variants():
             parts = tuple(_parts(study, shape, published, variant))
@@ -218,7 +225,7 @@ class _Delta:
 def _agreement(
     table: Beside, key: tuple[str, str, str], pairs: Sequence[Pair], published: Published
 ) -> Agreement:
-    both = [p for p in pairs if not math.isnan(p.difference)]
+    both = [p for p in pairs if not math.isnan(p.difference) and p.is_like_for_like]
     counted = [p for p in both if not p.is_suspect and not p.spot.query.is_mean]
     if not any(not p.spot.query.is_mean for p in pairs):  # a table of averages only: they count
         counted = [p for p in both if not p.is_suspect]

@@ -7,7 +7,7 @@ that one printed target stands for are pooled by their words.
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 
 import numpy as np
@@ -104,6 +104,10 @@ class Study:
     def variants(self) -> tuple[tuple[str, str], ...]:
         """(encoder, detail) of its settings: each has tables of its own."""
         return tuple(dict.fromkeys((r.setting.encoder, r.setting.detail) for r in self.results))
+
+    def has(self, start: str) -> bool:
+        """Whether some ablation begins so."""
+        return any(name.startswith(start) for r in self.results for name in r.lineup.ablations)
 
 
 def results(
@@ -204,6 +208,8 @@ def _score(study: Study, one: Results, query: Query) -> Found | None:
     if lacking:
         names = ", ".join(map(labels.language, lacking))
         return Found(Number(math.nan, query.is_delta, reason=f"not tested on {names}"))
+    reason = f"mean over {len(groups)} languages, the paper's over {query.of}"
+    reason = reason if query.of not in {0, len(groups)} else ""
     by_target = np.stack([_pooled(one, group) for group in groups], axis=1)
     everything = tuple(range(by_target.shape[1]))
     scores = gaps.over_seeds(gaps.over_targets(by_target, everything))
@@ -218,7 +224,8 @@ def _score(study: Study, one: Results, query: Query) -> Found | None:
             shown = gaps.over_seeds(gaps.over_targets(paired.by_seed, everything))
     if query.is_delta:
         value = difference
-    return Found(_number(study, one, query, a, value, shown), difference)
+    number = _number(study, one, query, a, value, shown)
+    return Found(replace(number, reason=number.reason or reason), difference)
 
 
 def _groups(one: Results, query: Query, metric: str) -> list[tuple[int, ...]] | None:

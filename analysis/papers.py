@@ -11,7 +11,7 @@ from analysis.folder import Folder
 from analysis.ours import Study
 from analysis.page import tip
 from analysis.papertables import SUSPECT, show
-from analysis.reference.published import PAPERS, check_paper, published
+from analysis.reference.published import PAPERS, published
 from analysis.reference.shapes import shapes
 
 
@@ -54,8 +54,6 @@ def papers(study: Study, against: str | None = None) -> Papers:
     Raises:
         UnknownPaper: there is none of that name.
     """
-    if against is not None:
-        check_paper(against)
     tables = tuple(
         table for paper in PAPERS for table in beside(study, shapes(paper), published(paper))
     )

@@ -18,8 +18,9 @@ from analysis.cells import cells, scored
 from analysis.evidence import align, weigh
 from analysis.folder import Folder, slug
 from analysis.page import Chapter, Page, anchors_of, render
-from analysis.pictures import plans, write_picture
+from analysis.pictures import layer_plan, plans, study_plans, write_picture
 from analysis.profiles import Profile, profiles
+from analysis.reference.published import check_paper
 from analysis.roster import Roster, roster
 from analysis.sheets import main_sheet, target_sheet
 from analysis.tablefiles import OVERVIEW, write_numbers, write_tables
@@ -83,6 +84,8 @@ def write_report(
     Raises:
         UnknownPaper: `against` names none.
     """
+    if against is not None:
+        check_paper(against)
     folder = Folder(Path(out))
     known = roster(tables.trials, planned)
     found = scored(tables.scores, known, families)
@@ -97,6 +100,8 @@ def write_report(
         _chapter(folder, study, i, source=source, embeddings=embeddings, draw=i < n_figures)
         for i in range(len(study.main))
     ]
+    together = study_plans([chapter.evidence for chapter in chapters], known)
+    pictures = [write_picture(folder, "study", plan, draw=n_figures > 0) for plan in together]
     overview = main_sheet([chapter.evidence for chapter in chapters], known)
     others = [block for block in every if block not in study.main]
     write_tables(
@@ -134,6 +139,7 @@ def write_report(
             *printed.files,
         ),
         links=links or {},
+        pictures=tuple(picture for picture in pictures if picture is not None),
         against=papers.chapter(printed, anchors_of(groups)),
     )
     path = folder.write("index.html", render(page))
@@ -182,7 +188,10 @@ def _chapter(
     profile = next((p for p in own if p.measure == study.measure), None)
     said = findings.finding(evidence, preferred, known)
     sheet = target_sheet(evidence, known, name)
-    wanted = plans(evidence, profile, preferred, known)
+    wanted = [
+        *layer_plan(block, study.every),
+        *plans(evidence, profile, preferred, known),
+    ]
     pictures = tuple(write_picture(folder, name, plan, draw=draw) for plan in wanted)
     return Chapter(said, evidence, sheet, aligned, tuple(p for p in pictures if p is not None))
 

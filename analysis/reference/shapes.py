@@ -31,6 +31,7 @@ class Query:
             targets are averaged.
         among: Patterns of all test sets that are averaged; in place of `tests`.
         less: Languages that `among` leaves out.
+        of: How many languages the paper's average is over; 0 where it does not matter.
         targets: Languages of `tests`, for messages.
         is_mean: Whether it is an average over languages.
         is_delta: Whether it is shown as difference to the reference.
@@ -47,6 +48,7 @@ class Query:
     tests: tuple[tuple[str, ...], ...]
     among: tuple[str, ...]
     less: tuple[str, ...]
+    of: int
     targets: tuple[str, ...]
     is_mean: bool
     is_delta: bool
@@ -88,6 +90,7 @@ class Shape:
         sections: Its rows.
         digits: Decimals.
         thresholds: Losses (fractions) at which the two severe colours begin; None: no colours.
+        needs: How an ablation begins that a study must have; empty for any.
     """
 
     paper: str
@@ -97,6 +100,7 @@ class Shape:
     sections: tuple[Section, ...]
     digits: int
     thresholds: tuple[float, float] | None
+    needs: str = ""
 
     @property
     def name(self) -> str:
@@ -140,6 +144,7 @@ def _shape(paper: str, document: Entry, table: Entry) -> Shape:
         tuple(sections),
         table.get("digits", 2),
         (colours[0], colours[1]) if colours else None,
+        document.get("needs", ""),
     )
 
 
@@ -203,6 +208,7 @@ def _query(document: Entry, entry: Entry) -> Query:
         tests=tests,
         among=among,
         less=tuple(entry.get("less", ())),
+        of=entry.get("of", 0),
         targets=targets,
         is_mean=mean is not None,
         is_delta=bool(entry.get("deltas")) and ablation != labels.REFERENCE,
