@@ -53,7 +53,8 @@ class Results:
         columns: What was scored.
         values: Fractions; NaN where there is none.
         n: Items in each column's denominator.
-        matched: What was looked up before.
+        matched: What was looked up before, and
+        rows: what was computed before: the cells of a printed row share it.
     """
 
     lineup: Lineup
@@ -62,6 +63,7 @@ class Results:
     values: Float[np.ndarray, "a c s"]
     n: Float[np.ndarray, " c"]
     matched: dict[tuple[str, str, str], tuple[int, ...]] = field(default_factory=dict)
+    rows: dict[tuple[tuple[int, ...], ...], "RowOfOurs"] = field(default_factory=dict)
 
     def matching(self, pattern: str, split: str, metric: str) -> tuple[int, ...]:
         """Columns of the test sets that a pattern names, each test set once."""
@@ -79,8 +81,48 @@ class Results:
             self.matched[key] = tuple(found.values())
         return self.matched[key]
 
+    def row(self, groups: tuple[tuple[int, ...], ...]) -> "RowOfOurs":
+        """Every ablation on some targets, a group of test sets each."""
+        if groups not in self.rows:
+            by_target = np.stack([self._pooled(group) for group in groups], axis=1)
+            everything, reference = tuple(range(len(groups))), self.lineup.reference
+            scores = gaps.over_seeds(gaps.over_targets(by_target, everything))
+            mean = gaps.over_targets(gaps.over_seeds(by_target).mean, everything)
+            delta, delta_mean = None, np.full(len(mean), np.nan)
+            if reference is not None:
+                paired = gaps.deltas(by_target, reference)
+                delta = gaps.over_seeds(gaps.over_targets(paired.by_seed, everything))
+                delta_mean = gaps.over_targets(paired.mean, everything)
+            self.rows[groups] = RowOfOurs(scores, mean, delta, delta_mean)
+        return self.rows[groups]
+
+    def _pooled(self, columns: tuple[int, ...]) -> Float[np.ndarray, "a s"]:
+        """One score a trial over test sets taken as one: weighted by their items."""
+        if len(columns) == 1:
+            return self.values[:, columns[0]]
+        weights, values = self.n[list(columns)], self.values[:, list(columns)]
+        pooled: Float[np.ndarray, "a s"] = np.einsum("acs,c->as", values, weights) / weights.sum()
+        return pooled
+
     def _filled(self, column: int) -> int:
         return int((~np.isnan(self.values[:, column])).sum())
+
+
+@dataclass(frozen=True, slots=True)
+class RowOfOurs:
+    """One row of a printed table for every ablation: a target, or a mean over targets.
+
+    Attributes:
+        scores: Over seeds that have all targets.
+        mean: Mean over targets of seed means, as it is printed.
+        delta: Differences to the reference over seeds that have all targets; None without one.
+        delta_mean: Mean over targets of their mean differences.
+    """
+
+    scores: gaps.Paired
+    mean: Float[np.ndarray, " a"]
+    delta: gaps.Paired | None
+    delta_mean: Float[np.ndarray, " a"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,18 +252,12 @@ def _score(study: Study, one: Results, query: Query) -> Found | None:
         return Found(Number(math.nan, query.is_delta, reason=f"not tested on {names}"))
     reason = f"mean over {len(groups)} languages, the paper's over {query.of}"
     reason = reason if query.of not in {0, len(groups)} else ""
-    by_target = np.stack([_pooled(one, group) for group in groups], axis=1)
-    everything = tuple(range(by_target.shape[1]))
-    scores = gaps.over_seeds(gaps.over_targets(by_target, everything))
-    mean = gaps.over_targets(gaps.over_seeds(by_target).mean, everything)
-    a, reference = one.lineup.ablations.index(query.ablation), one.lineup.reference
-    difference = math.nan
-    value, shown = float(mean[a]), scores
-    if reference is not None and a != reference:
-        paired = gaps.deltas(by_target, reference)
-        difference = float(gaps.over_targets(paired.mean, everything)[a])
-        if query.is_delta:
-            shown = gaps.over_seeds(gaps.over_targets(paired.by_seed, everything))
+    row = one.row(tuple(groups))
+    a, difference = one.lineup.ablations.index(query.ablation), math.nan
+    value, shown = float(row.mean[a]), row.scores
+    if row.delta is not None and a != one.lineup.reference:
+        difference = float(row.delta_mean[a])
+        shown = row.delta if query.is_delta else shown
     if query.is_delta:
         value = difference
     number = _number(study, one, query, a, value, shown)
@@ -261,17 +297,6 @@ def _opened(pattern: str, target: str) -> str | None:
     if pattern.startswith(f"{target}_") and pattern.endswith("_pud"):
         return "*" + pattern.removeprefix(target)
     return pattern.removesuffix(target) + "*" if pattern.endswith(f"-{target}") else None
-
-
-def _pooled(one: Results, columns: tuple[int, ...]) -> Float[np.ndarray, "a s"]:
-    """One score a trial over test sets taken as one: weighted by their items."""
-    if len(columns) == 1:
-        return one.values[:, columns[0]]
-    weights = one.n[list(columns)]
-    pooled: Float[np.ndarray, "a s"] = (
-        np.einsum("acs,c->as", one.values[:, list(columns)], weights) / weights.sum()
-    )
-    return pooled
 
 
 def _number(  # noqa: PLR0917 - one number, from all that it is made of
