@@ -264,7 +264,7 @@ def test_track_hands_the_studys_rows_to_mlflow(study, capsys, monkeypatch, tmp_p
 def test_report_prints_the_main_table_and_the_page(study, capsys, monkeypatch, tmp_path):
     """`report` ends with where its page is; as JSON it lists all that was written."""
     written = Report(tmp_path / "index.html", "| main |\n", (tmp_path / "index.html",))
-    monkeypatch.setattr("sweep.reporting.report_study", lambda *_: written)
+    monkeypatch.setattr("sweep.reporting.report_study", lambda *_, **__: written)
     assert run("report", study) == 0
     assert capsys.readouterr().out == f"| main |\n\nPage: {tmp_path / 'index.html'}\n"
     assert run("report", study, "--json") == 0
