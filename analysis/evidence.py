@@ -13,7 +13,7 @@ from jaxtyping import Float
 
 from analysis import gaps
 from analysis.blocks import Block
-from analysis.correlation import Correlation, correlate, permutation_p, spearman
+from analysis.correlation import Correlation, correlate, permutation_ps, spearman
 from analysis.gaps import Paired
 from analysis.intervals import NONE, Interval, bootstrap_means, t_intervals
 from analysis.profiles import FINE_TUNED, PRETRAINED, Profile
@@ -98,7 +98,7 @@ class Alignment:
         similarity: State -> their similarity to the source, mean over seeds and layers.
         whole: State -> rho over the mean of layers.
         layers: State -> rho(score, similarity) of each layer of the profile; NaN if undefined.
-        p_layers: State -> permutation p of each layer; not corrected.
+        p_layers: State -> permutation p of each layer: plain, and corrected for all layers.
     """
 
     block: Block
@@ -108,7 +108,7 @@ class Alignment:
     similarity: Mapping[str, Float[np.ndarray, " t"]]
     whole: Mapping[str, Correlation]
     layers: Mapping[str, Float[np.ndarray, " l"]]
-    p_layers: Mapping[str, Float[np.ndarray, " l"]]
+    p_layers: Mapping[str, Float[np.ndarray, "2 l"]]
 
 
 def generator(*names: object) -> np.random.Generator:
@@ -261,10 +261,10 @@ def align(
 
 def _by_layer(
     gap: Float[np.ndarray, " t"], similarity: Float[np.ndarray, "t l"], rng: np.random.Generator
-) -> tuple[Float[np.ndarray, " l"], Float[np.ndarray, " l"]]:
-    """Rho(score, similarity) and its p in every layer, over targets that all layers have."""
+) -> tuple[Float[np.ndarray, " l"], Float[np.ndarray, "2 l"]]:
+    """Rho(score, similarity) and its two p in every layer, over targets that all layers have."""
     there = ~(np.isnan(gap) | np.isnan(similarity).any(axis=1))
     x, y = similarity[there].T, gap[there]
     if not there.any():
-        return np.full(len(x), np.nan), np.full(len(x), np.nan)
-    return -spearman(x, np.broadcast_to(y, x.shape)), permutation_p(x, y, rng)
+        return np.full(len(x), np.nan), np.full((2, len(x)), np.nan)
+    return -spearman(x, np.broadcast_to(y, x.shape)), permutation_ps(x, y, rng)

@@ -24,7 +24,8 @@ def bootstrap(
 ) -> Interval:
     """Percentile interval of a statistic over units drawn with replacement.
 
-    Efron (1979). With few units it is too narrow: for means of 5 to 10 it covers about 85 to 90 %.
+    Efron (1979). With few units it is too narrow: by simulation, for means of normal values, a
+    nominal 95 % covers 75 % of 3, 83 % of 5, 90 % of 10, 92 % of 16 and 94 % of 40.
 
     Args:
         values: One value a unit (language, seed).

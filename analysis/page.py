@@ -11,8 +11,9 @@ from markupsafe import Markup
 
 from analysis import formats, labels, printed
 from analysis.evidence import Alignment, Estimate, Evidence
-from analysis.findings import Finding
+from analysis.findings import NOTEWORTHY, Finding
 from analysis.intervals import Interval
+from analysis.power import seeds_for_width, seeds_to_tell
 from analysis.provenance import Group, duration
 from analysis.roster import Roster
 from analysis.sheets import Number, Sheet
@@ -73,6 +74,7 @@ class Page:
         groups: Every trial.
         files: (name, relative path) of tables beside the page.
         links: Trial id -> address of its tracking run.
+        pictures: Figures of the whole study.
         against: The comparison with a paper (`papers.chapter`); None without.
     """
 
@@ -88,6 +90,7 @@ class Page:
     files: tuple[tuple[str, str], ...]
     links: Mapping[str, str]
     against: Mapping[str, object] | None = None
+    pictures: tuple[Picture, ...] = ()
 
 
 def anchors_of(groups: Sequence[Group]) -> dict[str, str]:
@@ -109,6 +112,7 @@ def render(page: Page) -> str:
         css=Markup((TEMPLATES / "page.css").read_text(encoding="utf-8")),  # noqa: S704 - our own
         main=_table(page.main, anchors),
         chapters=[_chapter(chapter, anchors) for chapter in page.chapters],
+        pictures=_pictures(page.pictures),
         groups=[_group(group, page.links) for group in page.groups],
     )
 
@@ -125,23 +129,26 @@ def _environment() -> jinja2.Environment:
 
 
 def _chapter(chapter: Chapter, anchors: Mapping[str, str]) -> dict[str, object]:
-    pictures = [
+    return {
+        "finding": chapter.finding,
+        "table": _table(chapter.sheet, anchors),
+        "pictures": _pictures(chapter.pictures),
+        "effects": _effects(chapter.evidence),
+        "correlations": [row for a in chapter.alignments for row in _correlations(a)],
+        "n_others": len(chapter.evidence.block.others),
+    }
+
+
+def _pictures(pictures: Sequence[Picture]) -> list[dict[str, object]]:
+    return [
         {
             "title": picture.title,
             "caption": picture.caption,
             "svg": Markup(picture.svg),  # noqa: S704 - matplotlib escapes text, `style` ids and tips
             "files": picture.files,
         }
-        for picture in chapter.pictures
+        for picture in pictures
     ]
-    return {
-        "finding": chapter.finding,
-        "table": _table(chapter.sheet, anchors),
-        "pictures": pictures,
-        "effects": _effects(chapter.evidence),
-        "correlations": [row for a in chapter.alignments for row in _correlations(a)],
-        "n_others": len(chapter.evidence.block.others),
-    }
 
 
 def _table(sheet: Sheet, anchors: Mapping[str, str]) -> dict[str, object]:
@@ -225,9 +232,17 @@ def _effects(evidence: Evidence) -> list[dict[str, str]]:
             "p": _p(effect.p_beyond[0]),
             "holm": _p(effect.p_beyond[1]),
             "n": str(effect.others.n),
+            "width": _seeds(seeds_for_width(effect.others.sd, NOTEWORTHY)),
+            "tell": _seeds(seeds_to_tell(NOTEWORTHY, effect.others.sd)),
         }
         for effect in evidence.effects
     ]
+
+
+def _seeds(n: float) -> str:
+    if math.isnan(n):
+        return printed.DASH
+    return f"{n:,.0f}" if math.isfinite(n) else "many"
 
 
 def _estimate(estimate: Estimate) -> str:
@@ -256,7 +271,8 @@ def _correlations(alignment: Alignment) -> list[dict[str, str]]:
             k = max(
                 range(len(by_layer)), key=lambda i: -2.0 if math.isnan(by_layer[i]) else by_layer[i]
             )
-            best = f"{_rho(float(by_layer[k]))} (layer {alignment.profile.layers[k]})"
+            corrected = printed.p_value(float(alignment.p_layers[state][1, k]))
+            best = f"{_rho(float(by_layer[k]))} (layer {alignment.profile.layers[k]}, {corrected})"
         spread = printed.DASH
         if found.n_seeds > 1:
             spread = f"{_rho(found.seed_mean)} ± {found.seed_sd:.2f} ({found.n_seeds} seeds)"

@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from analysis.blocks import Block
 from analysis.correlation import LEAST
 from analysis.evidence import Alignment, Evidence
-from analysis.figures import gap_similarity, heatmap, layer_curves, style
+from analysis.figures import freezing, gap_similarity, heatmap, layer_curves, probing, style
 from analysis.figures.gap_similarity import GapSimilarity, draw_gap_similarity
 from analysis.figures.heatmap import Heatmap, draw_heatmap
 from analysis.figures.layer_curves import Curves, draw_curves
@@ -64,6 +65,20 @@ def plans(
     cells_of = None if profile is None else heatmap.similarity_data(profile, source)
     if cells_of is not None:
         yield Plan("similarity", cells_of, "Fine-tuned reference, mean over seeds.")
+
+
+def layer_plan(block: Block, every: Sequence[Block]) -> Iterator[Plan]:
+    """The figure of a task that scores each layer on its own."""
+    curves = probing.probing_data(block, every)
+    if curves is not None:
+        yield Plan("score-by-layer", curves, "The encoder is not trained.")
+
+
+def study_plans(found: Sequence[Evidence], known: Roster) -> Iterator[Plan]:
+    """Figures that lay the settings of a study side by side."""
+    frozen = freezing.freezing_data(found, known)
+    if frozen is not None:
+        yield Plan("freezing", frozen, "Framed: the best depth of each row. Orange is a loss.")
 
 
 def write_picture(folder: Folder, name: str, plan: Plan, *, draw: bool) -> Picture | None:

@@ -17,6 +17,7 @@ from analysis.blocks import Block, blocks, lineups, main_metrics
 from analysis.cells import cells, scored
 from analysis.evidence import align, weigh
 from analysis.folder import Folder, slug
+from analysis.measured import results
 from analysis.page import Chapter, Page, anchors_of, render
 from analysis.pictures import layer_plan, plans, study_plans, write_picture
 from analysis.profiles import Profile, profiles
@@ -115,7 +116,7 @@ def write_report(
     printed = papers.papers(
         ours.Study(
             known,
-            ours.results(found, known, shown, tables.scores),
+            results(found, known, shown, tables.scores),
             drawn,
             tuple(a for c in chapters for a in c.alignments if a.profile.measure == measure),
             ours.minutes(tables.trials),

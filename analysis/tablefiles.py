@@ -11,8 +11,10 @@ from pyarrow import csv as pacsv
 from analysis import formats, labels
 from analysis.evidence import Evidence
 from analysis.figures.style import to_csv
+from analysis.findings import NOTEWORTHY
 from analysis.folder import Folder
 from analysis.page import Chapter
+from analysis.power import seeds_for_width, seeds_to_tell
 from analysis.profiles import FINE_TUNED, PRETRAINED, Profile
 from analysis.roster import Roster
 from analysis.sheets import Sheet, target_sheet
@@ -45,7 +47,8 @@ def write_tables(
     folder.write("tables/numbers.csv", formats.csv(sheets))
     rows = [
         (*_address(chapter, known), effect.ablation, name, estimate.mean, estimate.sd, estimate.n,
-         *estimate.over_seeds, *estimate.over_targets, *p)
+         *estimate.over_seeds, *estimate.over_targets, *p,
+         seeds_for_width(estimate.sd, NOTEWORTHY), seeds_to_tell(NOTEWORTHY, estimate.sd))
         for chapter in chapters
         for effect in chapter.evidence.effects
         for name, estimate, p in (
@@ -55,7 +58,7 @@ def write_tables(
         )
     ]  # fmt: skip
     names = ("delta", "mean", "sd", "n", "low_seeds", "high_seeds", "low_targets", "high_targets",
-             "p_targets", "p_holm")  # fmt: skip
+             "p_targets", "p_holm", "seeds_for_half_point", "seeds_to_tell_half_point")  # fmt: skip
     folder.write("tables/effects.csv", to_csv((*_ADDRESS, "ablation", *names), rows))
 
 
@@ -83,15 +86,15 @@ def write_numbers(
         for a in chapter.alignments:
             for state, found in a.whole.items():
                 whose = (*_address(chapter, known), a.profile.measure, state)
-                rows.append((*whose, "mean", found.rho_score, found.rho_gap, found.p, found.n,
-                             *found.interval,
+                rows.append((*whose, "mean", found.rho_score, found.rho_gap, found.p, math.nan,
+                             found.n, *found.interval,
                              found.seed_mean, found.seed_sd, found.n_seeds))  # fmt: skip
-                by_layer = zip(a.profile.layers, a.layers[state], a.p_layers[state], strict=True)
+                by_layer = zip(a.profile.layers, a.layers[state], *a.p_layers[state], strict=True)
                 rows += [
-                    (*whose, str(layer), rho, -rho, p, found.n, *[math.nan] * 4, 0)
-                    for layer, rho, p in by_layer
+                    (*whose, str(layer), rho, -rho, p, corrected, found.n, *[math.nan] * 4, 0)
+                    for layer, rho, p, corrected in by_layer
                 ]
-    names = ("measure", "state", "layer", "rho_score", "rho_gap", "p", "n_targets",
+    names = ("measure", "state", "layer", "rho_score", "rho_gap", "p", "p_layers", "n_targets",
              "low_95", "high_95", "seed_mean", "seed_sd", "n_seeds")  # fmt: skip
     folder.write("tables/correlation.csv", to_csv((*_ADDRESS, *names), rows))
     if drawn:

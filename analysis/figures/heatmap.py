@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import matplotlib as mpl
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from matplotlib.patches import Rectangle
 
 from analysis import labels, printed
@@ -32,6 +32,8 @@ class Heatmap:
         x_label: What the columns are.
         values: Fractions; NaN leaves a cell empty.
         is_delta: Whether values are differences: coloured around 0, printed in points.
+        shade: Differences to colour by, in place of the values.
+        is_best: Cells to mark.
     """
 
     title: str
@@ -40,6 +42,8 @@ class Heatmap:
     x_label: str
     values: Float[np.ndarray, "r c"]
     is_delta: bool = False
+    shade: Float[np.ndarray, "r c"] | None = None
+    is_best: Bool[np.ndarray, "r c"] | None = None
 
     def csv(self) -> str:
         """One row a cell."""
@@ -91,8 +95,9 @@ def delta_data(evidence: Evidence) -> Heatmap | None:
 
 def draw_heatmap(data: Heatmap) -> Drawing:
     """Cells in colour, each with its number."""
-    finite = data.values[np.isfinite(data.values)]
-    if data.is_delta:
+    shade = data.values if data.shade is None else data.shade
+    finite = shade[np.isfinite(shade)]
+    if data.is_delta or data.shade is not None:
         reach = min(max([0.05, *np.abs(finite).tolist()]), _REACH)
         colours, norm = mpl.colormaps["PuOr"], mpl.colors.Normalize(-reach, reach)
     else:
@@ -103,12 +108,14 @@ def draw_heatmap(data: Heatmap) -> Drawing:
     size = (max(style.SIZE[0], 1.4 + 0.2 * n_columns), max(style.SIZE[1], 0.9 + 0.2 * n_rows))
     with style.canvas(size) as (figure, axes):
         for (i, j), value in np.ndenumerate(data.values):
-            colour = colours(norm(value)) if np.isfinite(value) else (1.0, 1.0, 1.0, 1.0)
+            known = np.isfinite(shade[i, j])
+            colour = colours(norm(shade[i, j])) if known else (1.0, 1.0, 1.0, 1.0)
+            is_best = data.is_best is not None and bool(data.is_best[i, j])
             name = f"tip-{i}-{j}"
             axes.add_artist(  # as `add_patch`, but leaves the limits alone
                 Rectangle((j, i), 1, 1, facecolor=colour, edgecolor="white", lw=0.6, gid=name)
             )
-            text = _text(value, is_delta=data.is_delta)
+            text = _text(value, is_delta=data.is_delta, digits=int(data.shade is not None))
             tips[name] = f"{data.rows[i]}, {data.x_label.split()[0]} {data.columns[j]}: {text}"
             if n_columns <= 16:  # noqa: PLR2004 - more have no room for numbers
                 dark = float(np.dot(colour[:3], (0.299, 0.587, 0.114))) < _DARK
@@ -119,8 +126,12 @@ def draw_heatmap(data: Heatmap) -> Drawing:
                     ha="center",
                     va="center",
                     fontsize=6.5,
+                    fontweight="bold" if is_best else "normal",
                     color="white" if dark else style.INK,
                 )
+            if is_best:
+                frame = (j + 0.06, i + 0.06), 0.88, 0.88
+                axes.add_artist(Rectangle(*frame, fill=False, edgecolor=style.INK, lw=1.4))
         axes.set_xlim(0, n_columns)
         axes.set_ylim(n_rows, 0)
         axes.grid(visible=False)
@@ -135,10 +146,10 @@ def draw_heatmap(data: Heatmap) -> Drawing:
     return Drawing(figure, tips)
 
 
-def _text(value: float, *, is_delta: bool) -> str:
+def _text(value: float, *, is_delta: bool, digits: int = 0) -> str:
     if not np.isfinite(value):
         return printed.DASH
-    return printed.typeset(printed.delta(value, 1)) if is_delta else printed.score(value, 0)
+    return printed.typeset(printed.delta(value, 1)) if is_delta else printed.score(value, digits)
 
 
 def _capital(text: str) -> str:

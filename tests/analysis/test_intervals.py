@@ -90,3 +90,12 @@ def test_bootstrap_covers_many_values_nearly_as_often_as_it_says():
     intervals = [bootstrap(rng.normal(size=40), rng, draws=500) for _ in range(300)]
     covered = np.mean([low <= 0.0 <= high for low, high in intervals])
     assert 0.89 < covered < 0.98
+
+
+@pytest.mark.parametrize(("n", "expected"), [(3, 0.75), (5, 0.83), (10, 0.90), (40, 0.94)])
+def test_bootstrap_of_few_covers_what_its_docstring_says(n, expected):
+    """Of 1,000 intervals from n normal values, the documented share holds the mean (4 sigma)."""
+    rng = np.random.default_rng(n)
+    ends = bootstrap_means(rng.normal(size=(1000, n)), rng, draws=500)
+    covered = np.mean((ends[:, 0] <= 0) & (ends[:, 1] >= 0))
+    assert abs(covered - expected) < 4 * np.sqrt(expected * (1 - expected) / 1000)
