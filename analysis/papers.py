@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from analysis import papertables, printed
-from analysis.against import Agreement, Beside, Pair, agreements, beside
+from analysis.against import Beside, Pair, beside
+from analysis.agreement import Agreement, agreements, readings
 from analysis.folder import Folder
 from analysis.ours import Study
 from analysis.page import tip
@@ -99,6 +100,7 @@ def chapter(found: Papers, anchors: Mapping[str, str]) -> dict[str, object] | No
             for row in papertables.agreement_rows(found.agreement)
         ],
         "explained": papertables.explained(found.agreement),
+        "readings": [papertables.reading_text(one) for one in readings(found.compared)],
         "tables": [_table(table, anchors) for table in found.compared],
         "files": files,
     }

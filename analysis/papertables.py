@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from analysis import formats, labels, printed
-from analysis.against import Agreement, Beside, Pair
+from analysis.against import Beside, Pair
+from analysis.agreement import Agreement, Reading
 from analysis.figures.style import to_csv
 
 CSV_COLUMNS = (
@@ -212,16 +213,17 @@ def _csv_cell(pair: Pair) -> tuple[object, ...]:
 
 AGREEMENT = (
     "Table", "Task", "Source", "Cells", "Ours lacks", "Left out", "Scores within",
-    "Differences within", "Signs agree", "Layer profile", "Each target", "Targets", "Mean off",
+    "Deltas within", "Signs agree", "Layer profile", "Each target", "Targets", "Mean off",
 )  # fmt: skip
 """Heads of the table of agreement."""
 
 
 def agreement_rows(found: Sequence[Agreement]) -> list[tuple[str, ...]]:
     """Agreement as text, one row each."""
+    several = len({one.encoder for one in found}) > 1
     return [
         (
-            f"{one.table}, {one.encoder}",
+            one.table.rpartition("-")[2].upper() + (f", {one.encoder}" if several else ""),
             f"{labels.task(one.task)} ({one.metric})",
             labels.language(one.source),
             str(one.n_printed),
@@ -257,6 +259,14 @@ def explained(found: Sequence[Agreement]) -> str:
         "ablations (how many) of the difference to REF, mean over targets; each target: median of "
         "their own rho (targets). Targets: rho over targets (how many) of what REF scores. "
         "Mean off: mean absolute difference in points."
+    )
+
+
+def reading_text(reading: Reading) -> str:
+    """How well one reading of a doubtful row fits, as a sentence."""
+    return (
+        f'Table {reading.table}, row "{reading.head}": {printed.score(reading.off)} points off '
+        f"on average over {reading.n} cells."
     )
 
 

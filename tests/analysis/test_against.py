@@ -12,10 +12,12 @@ import numpy as np
 import pytest
 
 from analysis import papertables
-from analysis.against import agreements, beside
+from analysis.against import beside
+from analysis.agreement import agreements, readings
 from analysis.blocks import lineups, main_metrics
 from analysis.cells import scored
-from analysis.ours import Study, results
+from analysis.measured import results
+from analysis.ours import Study
 from analysis.reference.published import UnknownPaper, published
 from analysis.reference.shapes import shapes
 from analysis.report import write_report
@@ -262,6 +264,25 @@ def test_published_against_itself_agrees_wholly(rows):
     assert (whole["6", "ru"].n_scores, whole["6", "ru"].targets[1]) == (15, 15)  # without ru -> ar
     assert whole["8", "en"].n_missing == 2  # two means; their rows lack
     assert [whole[n, "en"].tolerance for n in "678"] == pytest.approx([0.0444, 0.0714, 0.0786])
+
+
+def test_both_readings_of_slovenian_are_weighed(rows):
+    """NER has rows in either language: 0 points off as Slovenian, 10 as Swedish, 7 cells each."""
+    as_printed(rows)
+    for (task, source, ablation, _, _), trial in list(rows.trials.items()):
+        if (task, source) == ("ner", "en"):
+            name = ablation.removeprefix("reinit:")
+            address = ("8", "ner", "mbert", "en", "sl", "wikiann-test", name, "f1")
+            printed = published("first-align").cells[address].value
+            ref = published("first-align").cells[*address[:6], "ref", "f1"].value
+            value = printed + 0.1 if name == "ref" else ref + printed + 0.2
+            rows.score(trial, "wikiann-sv", "sv", "f1_lenient", value)
+    found = {(one.table, one.head): one for one in readings(fill(rows.tables(), "first-align"))}
+    assert {key[0] for key in found} == {"first-align-8"}
+    swedish = found["first-align-8", "Slovenian (printed), as Swedish"]
+    assert (swedish.off, swedish.n) == (pytest.approx(0.1), 7)
+    slovenian = found["first-align-8", "Slovenian (printed)"]
+    assert (slovenian.off, slovenian.n) == (pytest.approx(0, abs=1e-12), 7)
 
 
 def pud(rows, scores, *, seeds=(1,)):
