@@ -32,6 +32,10 @@ TASKS = {
     "upos": "POS tagging",
     "parsing": "Dependency parsing",
     "ner": "Named entities",
+    "xnli": "XNLI",
+    "pawsx": "PAWS-X",
+    "topic": "Document topic",
+    "langid": "Language identification",
     "probe": "Pretrained encoder",
 }
 METRICS = {

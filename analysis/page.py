@@ -232,6 +232,7 @@ def _effects(evidence: Evidence) -> list[dict[str, str]]:
             "p": _p(effect.p_beyond[0]),
             "holm": _p(effect.p_beyond[1]),
             "n": str(effect.others.n),
+            "sd": "" if math.isnan(effect.others.sd) else printed.score(effect.others.sd),
             "width": _seeds(seeds_for_width(effect.others.sd, NOTEWORTHY)),
             "tell": _seeds(seeds_to_tell(NOTEWORTHY, effect.others.sd)),
         }

@@ -23,6 +23,7 @@ def freezing_data(found: Sequence[Evidence], known: Roster) -> Heatmap | None:
         None unless some setting has two depths (REF, which freezes nothing, counts as one).
     """
     rows, names = [], set()
+    sources = {known.settings[evidence.block.lineup.setting].source for evidence in found}
     several = len({setting.encoder for setting in known.settings}) > 1
     for evidence in found:
         lineup = evidence.block.lineup
@@ -32,7 +33,10 @@ def freezing_data(found: Sequence[Evidence], known: Roster) -> Heatmap | None:
             if _depth(name) < math.inf and not math.isnan(evidence.scores_x.mean[a])
         }
         if len(own) > 1 and set(own) - {labels.REFERENCE}:
-            title = setting_title(known.settings[lineup.setting], several_encoders=several)
+            setting = known.settings[lineup.setting]
+            title = setting_title(setting, several_encoders=several)
+            if len(sources) == 1:  # then it need not be said in each row
+                title = title.replace(f" from {labels.language(setting.source)}", "")
             rows.append((title, own))
             names |= set(own)
     if not rows:

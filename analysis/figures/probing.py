@@ -9,6 +9,10 @@ from analysis import gaps, labels
 from analysis.blocks import Block
 from analysis.figures.layer_curves import Curve, Curves
 
+_AIR = 0.01
+_LEAST_SPAN = 0.15
+"""The axis spans 15 points at least: the layers are nearly alike, and must look so."""
+
 _LAYER = re.compile(r"(.+)@(\d+)")
 
 
@@ -49,7 +53,12 @@ def probing_data(block: Block, every: Sequence[Block]) -> Curves | None:
         for a, name in enumerate(block.lineup.ablations)
         if not np.isnan(means[a]).all()
     )  # fmt: skip
+    if not lines:
+        return None
     n = len(block.targets)
     tests = f", mean of {n} test sets" if n > 1 else ""
     title = f"A probe on each layer alone{tests}"
-    return Curves(title, labels.metric(block.metric), tuple(order), lines)
+    high = min(1.0, float(np.nanmax(means)) + _AIR)
+    low = max(0.0, min(float(np.nanmin(means)) - _AIR, high - _LEAST_SPAN))
+    limits = (low, high)
+    return Curves(title, labels.metric(block.metric), tuple(order), lines, y_limits=limits)
