@@ -114,7 +114,8 @@ def _score(study: Study, one: Results, query: Query) -> Found | None:
     lacking = [t for t, group in zip(query.targets, groups, strict=False) if not group]
     if lacking:
         names = ", ".join(map(labels.language, lacking))
-        return Found(Number(math.nan, query.is_delta, reason=f"not tested on {names}"))
+        reason = f"not tested on {names}" if query.is_mean else "not tested"
+        return Found(Number(math.nan, query.is_delta, reason=reason))
     reason = f"mean over {len(groups)} languages, the paper's over {query.of}"
     reason = reason if query.of not in {0, len(groups)} else ""
     row = one.row(tuple(groups))

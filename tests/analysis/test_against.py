@@ -329,7 +329,7 @@ def test_what_ours_lacks_is_shown_with_its_reason(rows):
     lines = {line.head: line.pairs for line in parts[0].lines}
     assert len(lines) == 18
     assert lines["French"][1].value == pytest.approx(-0.2)
-    assert lines["German"][0].ours.number.reason == "not tested on German"
+    assert lines["German"][0].ours.number.reason == "not tested"
     assert lines["French"][2].ours.number.reason == "not part of this study"
     assert lines["English"][1].ours.number.reason == "no score, or no reference of the same seed"
     assert "not tested on " in lines["Mean of the others (X)"][0].ours.number.reason
