@@ -281,7 +281,8 @@ def agreement_markdown(found: Sequence[Agreement]) -> str:
 def agreement_latex(found: Sequence[Agreement]) -> str:
     """The table of agreement in LaTeX."""
     rows = [
-        " & ".join(_math(formats.escaped(c)) for c in row) + r" \\" for row in agreement_rows(found)
+        " & ".join([*map(formats.escaped, row[:3]), *map(_math, row[3:])]) + r" \\"
+        for row in agreement_rows(found)
     ]
     head = " & ".join(AGREEMENT) + r" \\"
     spec = "lll" + "r" * (len(AGREEMENT) - 3)
