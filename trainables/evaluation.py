@@ -9,10 +9,7 @@ from jaxtyping import Float, Int
 from trainables.data.batching import Units, evaluation_batches
 from trainables.similarity.pooling import Pool
 from trainables.tasks.base import Task
-from trainables.training import Model, rows_of
-
-PIECE_BUDGET = {"cpu": 4096, "cuda": 65536}
-"""Padded pieces in one evaluation batch, by device; part of what a result's last bits depend on."""
+from trainables.training import PIECE_BUDGET, Model, rows_of
 
 
 @dataclass(frozen=True, slots=True)

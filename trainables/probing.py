@@ -15,7 +15,6 @@ from torch import Tensor, nn
 
 from trainables.data.batching import Units, evaluation_batches, training_batches
 from trainables.encoders.base import Encoder
-from trainables.evaluation import PIECE_BUDGET
 from trainables.finetuning import Learnt, as_scores
 from trainables.heads.probes import Probes
 from trainables.materials import Materials
@@ -23,7 +22,7 @@ from trainables.metrics.accuracy import count_right
 from trainables.seeding import stream
 from trainables.spec import CurvePoint, TrialSpec
 from trainables.tasks.base import Readings, Task
-from trainables.training import Model, learning_rate
+from trainables.training import PIECE_BUDGET, Model, learning_rate
 
 
 def probe_layers(

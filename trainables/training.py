@@ -16,13 +16,16 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from trainables.ablations.base import set_train_mode
-from trainables.data.batching import Batch, Units, training_batches
+from trainables.data.batching import Batch, Units, forward_parts, training_batches
 from trainables.encoders.base import Encoder, EncoderOutput
 from trainables.heads.gold_tags import GoldTags
 from trainables.seeding import stream
 from trainables.similarity.pooling import masked_sum
 from trainables.spec import CurvePoint, HyperParameters, TrialSpec
 from trainables.tasks.base import Readings, Task
+
+PIECE_BUDGET = {"cpu": 4096, "cuda": 65536}
+"""Padded pieces that go forward together, by device; part of what last bits depend on."""
 
 Scores = Mapping[str, tuple[float, int]]
 """Metric name -> (fraction, items in the denominator)."""
@@ -272,10 +275,13 @@ class Training:
 
     def _step(self, chosen: Int[np.ndarray, " b"], rate: float) -> None:
         """One optimiser step; the loss is the mean over the batch's labelled rows."""
-        size = self.micro_batch or len(chosen)
-        parts = [
-            self.lesson.units.collate(chosen[i : i + size]) for i in range(0, len(chosen), size)
-        ]
+        units = self.lesson.units
+        places = forward_parts(
+            units.lengths[chosen],
+            size=self.micro_batch or len(chosen),
+            budget=PIECE_BUDGET[self.model.device.type],
+        )
+        parts = [units.collate(chosen[place]) for place in places]
         golds = [self.lesson.gold[rows_of(part, self.task)] for part in parts]
         n_labelled = sum(int((gold[:, 0] >= 0).sum()) for gold in golds)
         if n_labelled == 0:

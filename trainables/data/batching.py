@@ -225,6 +225,27 @@ def evaluation_batches(
     return batches
 
 
+def forward_parts(
+    lengths: Int[np.ndarray, " s"], *, size: int, budget: int
+) -> list[Int[np.ndarray, " k"]]:
+    """Cut a batch into parts that go forward together; places in the batch, in its own order.
+
+    One long sentence pads all that go with it, and attention grows with the square of its length:
+    a batch of 16 with a sentence of 500 pieces takes 10 GB in a 12-layer encoder. So no part holds
+    more than `budget` padded pieces (but a single sentence may), nor more than `size` sentences.
+    """
+    parts: list[list[int]] = []
+    longest = 0
+    for place, length in enumerate(lengths.tolist()):
+        longest = max(longest, length)
+        if parts and len(parts[-1]) < size and (len(parts[-1]) + 1) * longest <= budget:
+            parts[-1].append(place)
+        else:
+            parts.append([place])
+            longest = length
+    return [np.asarray(part) for part in parts]
+
+
 def _cut(order: Int[np.ndarray, " N"], size: int) -> list[Int[np.ndarray, " b"]]:
     return [order[i : i + size] for i in range(0, len(order), size)]
 

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from trainables.data.batching import (
     collate,
     evaluation_batches,
+    forward_parts,
     make_windows,
     padding_ratio,
     training_batches,
@@ -132,3 +133,24 @@ def test_evaluation_batches_keep_to_their_budget(lengths, budget):
     batches = evaluation_batches(lengths, budget=budget)
     assert sorted(np.concatenate(batches).tolist()) == list(range(len(lengths)))
     assert all(len(b) == 1 or lengths[b].max() * len(b) <= budget for b in batches)
+
+
+@given(
+    st.lists(st.integers(1, 50), min_size=1, max_size=40), st.integers(1, 40), st.integers(1, 200)
+)
+def test_a_batch_goes_forward_in_parts_that_fit(lengths, size, budget):
+    """Parts hold every sentence once, in order, within size and budget unless one is alone."""
+    parts = forward_parts(np.array(lengths), size=size, budget=budget)
+    assert np.concatenate(parts).tolist() == list(range(len(lengths)))
+    for part in parts:
+        assert len(part) <= size
+        padded = len(part) * max(lengths[place] for place in part)
+        assert len(part) == 1 or padded <= budget
+
+
+def test_a_batch_within_the_budget_goes_forward_whole():
+    """Sixteen sentences of up to 256 pieces are one part; one of 257 makes them two."""
+    whole = forward_parts(np.full(16, 256), size=16, budget=4096)
+    assert [len(part) for part in whole] == [16]
+    cut = forward_parts(np.array([256] * 15 + [257]), size=16, budget=4096)
+    assert [len(part) for part in cut] == [15, 1]
