@@ -231,7 +231,7 @@ def forward_parts(
     """Cut a batch into parts that go forward together; places in the batch, in its own order.
 
     One long sentence pads all that go with it, and attention grows with the square of its length:
-    a batch of 16 with a sentence of 500 pieces takes 10 GB in a 12-layer encoder. So no part holds
+    16 windows of 500 pieces keep gigabytes of it for the backward pass. So no part holds
     more than `budget` padded pieces (but a single sentence may), nor more than `size` sentences.
     """
     parts: list[list[int]] = []
