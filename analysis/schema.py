@@ -38,6 +38,8 @@ TRIALS = pa.schema(
         # part, so the numbers are of the same law but not the same bits. Null for whole batches.
         pa.field("micro_batch", pa.int32()),
         pa.field("host", pa.string()),
+        pa.field("pid", pa.int64()),  # of the worker process, which takes one trial at a time
+        pa.field("phase", pa.string()),  # probe | search | report: what asked first; null: not said
         pa.field("started", pa.timestamp("us", tz="UTC")),
         pa.field("finished", pa.timestamp("us", tz="UTC")),
         pa.field("load_s", pa.float64()),

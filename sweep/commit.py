@@ -3,6 +3,7 @@
 import importlib.metadata
 import json
 import logging
+import os
 import socket
 import subprocess
 import uuid
@@ -48,7 +49,8 @@ def commit_result(job: Job, result: TrialResult, started: datetime, finished: da
     store = Store(job.store)
     kept = Folder(job.workspace.checkpoints).exists(KEPT)
     row = result_row(job, result, started, finished, kept=kept)
-    data = encode_commit(row | _circumstances(), child_rows(job, result))
+    row |= _circumstances() | {"pid": os.getpid()}
+    data = encode_commit(row, child_rows(job, result))
     return _publish(store, row["commit_id"], data)
 
 

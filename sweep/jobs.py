@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from sweep.grid import PlannedTrial
+from sweep.grid import PROBE, PlannedTrial
 from sweep.identity import request_hash
 from sweep.opened import Opened
 from trainables.spec import Job, Workspace
@@ -48,4 +48,5 @@ def _job(opened: Opened, trial: PlannedTrial) -> Job | None:
             memory_fraction=resources.gpus or 1.0,
         ),
         store=opened.store,
+        phase="probe" if trial.spec.task == PROBE else "report",
     )

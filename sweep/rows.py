@@ -167,6 +167,7 @@ def _spec_columns(job: Job, started: datetime, finished: datetime) -> Row:
         "hyper": json.dumps(asdict(spec.hyper), sort_keys=True),
         "spec": spec_to_json(spec),
         "attempt": job.attempt,
+        "phase": job.phase,
         "started": started,
         "finished": finished,
     }

@@ -347,6 +347,8 @@ class Job:
         workspace: Where to work.
         store: Root of the result store (path or URI).
         attempt: 1 for the first try.
+        phase: What it is for: `search` (one point of a search of hyper-parameters), `report` (a
+            number of a table), `probe`. Shown to people; not identity.
     """
 
     job_id: str
@@ -357,3 +359,4 @@ class Job:
     workspace: Workspace
     store: str
     attempt: int = 1
+    phase: str = "report"
