@@ -125,7 +125,7 @@ class Retrying(ABC):
     def _has_fresh(self) -> bool:
         """Whether `_fresh` would give one. Asked only while nothing runs."""
 
-    def _settled(self, job: Job, outcome: Outcome) -> None:
+    def _settled(self, job: Job, outcome: Outcome) -> None:  # noqa: B027 - a hook; most need none
         """Hear the last word on a job."""
 
     def _waiting(self) -> Job | None:
