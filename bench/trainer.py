@@ -19,6 +19,7 @@ from transformers import (
     TrainingArguments,
 )
 
+from trainables.accounting import Stopwatch
 from trainables.data.conllu import read_conllu
 from trainables.data.subwords import split_words
 from trainables.encoders.pretrained import load_tokenizer
@@ -64,8 +65,8 @@ def accuracy(prediction: Any) -> dict[str, float]:  # noqa: ANN401 - untyped lib
     return {"accuracy": float(right.mean())}
 
 
-def run(spec: TrialSpec, request: Request) -> dict[str, float]:
-    """Train, predict and compare; test accuracy by language."""
+def run(spec: TrialSpec, request: Request, watch: Stopwatch) -> dict[str, float]:
+    """Train, predict and compare; test accuracy by language, and the time of each part."""
     assert spec.train is not None  # noqa: S101 - a training trial
     assert spec.dev is not None  # noqa: S101 - as above
     tokenizer = load_tokenizer(spec.encoder)
@@ -101,7 +102,9 @@ def run(spec: TrialSpec, request: Request) -> dict[str, float]:
             data_collator=DataCollatorForTokenClassification(tokenizer),
             compute_metrics=accuracy,
         )
+        watch.lap("load")
         trainer.train()
+        watch.lap("train")
         tests = {
             ref.language: Tagged(ref.location, ref.limit, tokenizer, labels)
             for ref in request.targets
@@ -110,9 +113,11 @@ def run(spec: TrialSpec, request: Request) -> dict[str, float]:
             language: accuracy(trainer.predict(test)).get("accuracy", 0.0)
             for language, test in tests.items()
         }
+    watch.lap("evaluate")
     states = {language: pooled(trainer.model, test, tokenizer) for language, test in tests.items()}
     if request.similarity is not None:
         compare(states, list(request.similarity.pivots), "linear-cka", 0, 0)
+    watch.lap("similarity")
     return found
 
 
