@@ -4,7 +4,6 @@ Data go to stdout, progress and errors to stderr. Exit codes: 0 done; 1 failed t
 of ours; 2 wrong usage, study or data; 130 interrupted.
 """
 
-import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -14,9 +13,22 @@ from typing import Annotated
 
 import typer
 
+from sweep import cli_data
+from sweep.cli_options import (
+    DONE,
+    FAILED,
+    INTERRUPTED,
+    WRONG,
+    Json,
+    Overrides,
+    Storage,
+    StudyName,
+    TrialStart,
+    Uri,
+    examples,
+    print_json,
+)
 from sweep.study import Study, load_study
-
-DONE, FAILED, WRONG, INTERRUPTED = 0, 1, 2, 130
 
 OURS: Mapping[tuple[str, str], int] = {
     ("sweep.complaints", "StudyError"): WRONG,
@@ -37,11 +49,9 @@ app = typer.Typer(
     name="sweep",
     help="Which layers of an encoder carry zero-shot cross-lingual transfer, and is it real?",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
-data_app = typer.Typer(help="The data of a study.", no_args_is_help=True)
-app.add_typer(data_app, name="data")
+app.add_typer(cli_data.app, name="data")
 
 
 class ExecutorName(str, Enum):  # noqa: UP042 - typer shows the values of a str enum
@@ -51,17 +61,13 @@ class ExecutorName(str, Enum):  # noqa: UP042 - typer shows the values of a str 
     TUNE = "tune"
 
 
-StudyName = Annotated[str, typer.Argument(metavar="STUDY", help="A study that ships, or a file.")]
-Overrides = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Override one key, e.g. hyper.epochs=3."),
-]
-Storage = Annotated[str | None, typer.Option(help="Result store: a folder, s3://, gs://.")]
-Uri = Annotated[str | None, typer.Option(help="MLflow server or database; else the study's.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-
-
-@app.command()
+@app.command(
+    epilog=examples(
+        "sweep plan first-align --counts",
+        "sweep plan my-study.toml",
+        "sweep plan my-study.toml --set 'seeds.report=[1,2,3]' --json",
+    )
+)
 def plan(
     study: StudyName,
     *,
@@ -81,12 +87,18 @@ def plan(
     loaded = _load(study, overrides)
     made = counted(loaded) if counts else open_study(loaded, storage).plan()
     if as_json:
-        return _print_json(planning.as_json(made))
+        return print_json(planning.as_json(made))
     screen.show(*screen.plan_rows(made))
     return _print_lines(screen.plan_lines(made))
 
 
-@app.command()
+@app.command(
+    epilog=examples(
+        "sweep run my-study.toml",
+        "sweep run my-study.toml --executor local --workers 2",
+        "sweep run first-align-small --set data.root=ud --storage s3://bucket/results",
+    )
+)
 def run(
     study: StudyName,
     *,
@@ -115,23 +127,73 @@ def run(
     return DONE if summary.is_complete else FAILED
 
 
-@app.command()
+@app.command(
+    epilog=examples(
+        "sweep status my-study.toml",
+        "sweep status my-study.toml --trials",
+        "sweep status my-study.toml --json",
+    )
+)
 def status(
-    study: StudyName, overrides: Overrides = None, storage: Storage = None, as_json: Json = False
+    study: StudyName,
+    *,
+    overrides: Overrides = None,
+    storage: Storage = None,
+    trials: Annotated[
+        bool, typer.Option("--trials", help="One line a trial, with its id.")
+    ] = False,
+    as_json: Json = False,
 ) -> None:
     """Show what is done, what failed, and why."""
-    from sweep import screen
+    from sweep import screen, trial_list
     from sweep.opened import open_study
 
     opened = open_study(_load(study, overrides), storage)
-    made, failed = opened.plan(), opened.failures()
+    made, failed, pruned = opened.plan(), opened.failures(), opened.ledger.pruned()
     if as_json:
-        return _print_json(screen.status_json(opened, made, failed))
+        told = screen.status_json(opened, made, failed)
+        return print_json(
+            {**told, "list": trial_list.trials_json(made, failed, pruned)} if trials else told
+        )
+    if trials:
+        return screen.show(trial_list.HEADER, trial_list.trial_rows(made, failed, pruned))
     screen.show(*screen.status_rows(made, failed))
     return _print_lines(screen.status_lines(made, failed))
 
 
-@app.command()
+@app.command(
+    epilog=examples(
+        "sweep show 3f2a",
+        "sweep show 3f2a9c --study my-study.toml",
+        "sweep show 3f2a9c --storage s3://bucket/results --json",
+    )
+)
+def show(
+    trial: TrialStart,
+    *,
+    study: Annotated[
+        str | None, typer.Option(help="A study whose store holds it.", metavar="STUDY")
+    ] = None,
+    storage: Storage = None,
+    as_json: Json = False,
+) -> None:
+    """Show one trial: spec, attempts, scores, similarity, failure, where its traces are."""
+    from sweep import show as showing
+    from sweep.opened import storage_of, store_of
+
+    store = store_of(_load(study, None), storage) if study else storage_of(storage or "results")
+    found, link, logs = showing.look_up(trial, store)
+    if as_json:
+        return print_json(showing.as_json(found, link, logs))
+    return _print_lines(showing.lines(found, link, logs))
+
+
+@app.command(
+    epilog=examples(
+        "sweep report my-study.toml",
+        "sweep report first-align --set data.root=data --against first-align --out report",
+    )
+)
 def report(
     study: StudyName,
     *,
@@ -155,11 +217,16 @@ def report(
     written = report_study(opened, out, study, overrides or [], against=against)
     if as_json:
         files = [str(path) for path in written.files]
-        return _print_json({"page": str(written.page), "files": files})
+        return print_json({"page": str(written.page), "files": files})
     return _print_lines([written.main_table.rstrip(), "", f"Page: {written.page}"])
 
 
-@app.command()
+@app.command(
+    epilog=examples(
+        "sweep track my-study.toml",
+        "sweep track my-study.toml --uri http://127.0.0.1:5000",
+    )
+)
 def track(
     study: StudyName, overrides: Overrides = None, storage: Storage = None, uri: Uri = None
 ) -> None:
@@ -178,70 +245,6 @@ def track(
         f"{opened.study.name}: {tracked.created} runs created, {tracked.completed} completed, "
         f"{tracked.unchanged} right already."
     )
-
-
-@data_app.command()
-def get(
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="NAME...", help="en_ewt, UD_English-EWT@2.5, wikiann-en, xnli-en."),
-    ] = None,
-    *,
-    to: Annotated[Path, typer.Option(metavar="FOLDER", help="Where the data go.")],
-    study: Annotated[str | None, typer.Option(help="All that a study reads.")] = None,
-    release: Annotated[str, typer.Option(help="Release of UD, where a name says none.")] = "2.4",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what is missing.")] = False,
-    ud_url: Annotated[
-        str | None, typer.Option(envvar="XLING_UD_URL", help="Mirror of the UD repositories.")
-    ] = None,
-    hub_url: Annotated[
-        str | None, typer.Option(envvar="HF_ENDPOINT", help="Mirror of the Hugging Face hub.")
-    ] = None,
-    as_json: Json = False,
-) -> int:
-    """Fetch data by name; what is there already is not fetched again."""
-    from sweep import fetch, fetch_screen, screen
-
-    asked, by_hand = fetch.names_of(_load(study, None)) if study else ((), ())
-    if not (names or asked):
-        raise typer.BadParameter("name something to fetch, or a study with --study.")
-    mirrors = fetch.Mirrors(release=release).at(ud_url, hub_url)
-    files = fetch.files_of([*(names or []), *asked], mirrors)
-    if dry_run:
-        outcomes = fetch.rehearse(files, to)
-    else:
-        token = os.environ.get("HF_TOKEN", "")
-        is_offline = os.environ.get("HF_HUB_OFFLINE", "").upper() in {"1", "ON", "YES", "TRUE"}
-        outcomes = fetch.fetch(
-            files, to, token=token, is_offline=is_offline, tell=fetch_screen.tell
-        )
-    if as_json:
-        _print_json(fetch_screen.as_json(outcomes))
-    else:
-        screen.show(*fetch_screen.rows(outcomes))
-    for name in by_hand:
-        typer.echo(f"note: {name} cannot be fetched here; get it by hand.", err=True)
-    faults = [outcome for outcome in outcomes if outcome.is_fault]
-    for outcome in faults:
-        typer.echo(f"error: {outcome.told}", err=True)
-    return FAILED if faults else DONE
-
-
-@data_app.command()
-def check(study: StudyName, overrides: Overrides = None) -> int:
-    """Read all files of a study: sentences, words, faults, and whether parallel files align."""
-    from sweep import screen
-    from sweep.check import check_data
-
-    checked = check_data(_load(study, overrides))
-    screen.show(*screen.data_rows(checked))
-    if checked.n_parallel is not None:
-        typer.echo(f"All compared languages share {checked.n_parallel} parallel sentences.")
-    for note in checked.notes:
-        typer.echo(f"Note: {note}.")
-    for fault in checked.faults:
-        typer.echo(f"error: {fault}", err=True)
-    return WRONG if checked.faults else DONE
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -285,7 +288,3 @@ def _load(study: str, overrides: list[str] | None) -> Study:
 def _print_lines(lines: Sequence[str]) -> None:
     for line in lines:
         typer.echo(line)
-
-
-def _print_json(content: object) -> None:
-    typer.echo(json.dumps(content, indent=2, ensure_ascii=False))

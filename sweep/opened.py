@@ -75,5 +75,9 @@ def open_study(study: Study, storage: str | None = None) -> Opened:
 
 def store_of(study: Study, storage: str | None = None) -> str:
     """The store as an absolute path, or as the URI it is."""
-    place = storage or study.storage
+    return storage_of(storage or study.storage)
+
+
+def storage_of(place: str) -> str:
+    """A store as an absolute path, or as the URI it is."""
     return place if "://" in place else str(Path(place).expanduser().absolute())

@@ -120,6 +120,21 @@ def track(study: str, rows: Rows, *, store: str, uri: str = "") -> Tracked:
     return Tracked(**counts)
 
 
+def run_of(study: str, trial_id: str, uri: str) -> tuple[str, str] | None:
+    """Ids of a trial's run and of its experiment; None where there is none or nobody answers."""
+    try:
+        client = _client(uri)
+        experiment = client.get_experiment_by_name(study)
+        if experiment is None:
+            return None
+        where = f"tags.`{TRIAL_TAG}` = '{trial_id}'"
+        for run in _runs(client, experiment.experiment_id, where):
+            return str(run.info.run_id), str(experiment.experiment_id)
+    except _mlflow_errors():
+        return None
+    return None
+
+
 @dataclass(slots=True)
 class _Known:
     """What we remember of a trial's run."""
