@@ -8,7 +8,7 @@ tables/<part>/<table>.parquet          commits taken together; never changed
 import json
 import logging
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,8 +19,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.fs as pafs
 
-from analysis.rowfiles import COMMIT, TableError, conform, decode, explode, open_parquet, read_all
-from analysis.schema import TABLES
+from analysis.rowfiles import (
+    COMMIT,
+    WHOLE,
+    TableError,
+    conform,
+    decode,
+    explode,
+    open_parquet,
+    read_all,
+)
+from analysis.schema import EVERY, TABLES
 
 CURRENT = "tables/CURRENT.json"
 COMMIT_NAME = re.compile(r"commits/[^/]{2}/([\w+-]+(?:\.[\w-]+)?)\.parquet")
@@ -191,11 +200,12 @@ def read_part(
         trial_ids: Only these trials; None for all.
 
     Raises:
-        FileNotFoundError: a later compaction has replaced the part; look at CURRENT again.
+        FileNotFoundError: a later compaction has replaced the part; look at CURRENT again. Or it
+            is a table of `ASIDE`, and the part has none of it.
         TableError: the file is torn, foreign or of another version.
     """
     path = part.path(table)
-    data, name, schema = folder.read(path), f"{folder.where}/{path}", TABLES[table]
+    data, name, schema = folder.read(path), f"{folder.where}/{path}", EVERY[table]
     texts = [field.name for field in schema if field.type == pa.string()]
     file = open_parquet(data, name, dictionary=texts)  # a tenth of the memory
     wanted = None if columns is None else [c for c in columns if c in file.schema_arrow.names]
@@ -226,15 +236,20 @@ def commit_ids(files: Iterable[File], said: set[str] | None = None) -> dict[str,
 
 @dataclass(frozen=True, slots=True)
 class Loose:
-    """Commits as read: their four tables, the ids that were whole, and the files that were not."""
+    """Commits as read: their tables, the ids that were whole, and the files that were not."""
 
     tables: Mapping[str, pa.Table]
     ids: frozenset[str]
     bad: tuple[File, ...]
 
 
-def read_commits(folder: Folder, commits: Mapping[str, File]) -> Loose:
+def read_commits(folder: Folder, commits: Mapping[str, File], *, whole: bool = False) -> Loose:
     """Read commits, in parallel; a torn or foreign one is named in a warning and left alone.
+
+    Args:
+        folder: The store.
+        commits: Commit id -> file.
+        whole: Read the tables of `schema.ASIDE` as well.
 
     Raises:
         FileNotFoundError: a compaction has taken one in; look at CURRENT again.
@@ -244,7 +259,7 @@ def read_commits(folder: Folder, commits: Mapping[str, File]) -> Loose:
         commit_id, file = item
         data = folder.read(file.path)  # a storage that is away is no torn file: let it stop us
         try:
-            return decode_commit(data, commit_id, file.path)
+            return decode_commit(data, commit_id, file.path, whole=whole)
         except TableError as error:
             log.warning("%s. The job counts as not done.", error)
             return None
@@ -257,33 +272,40 @@ def read_commits(folder: Folder, commits: Mapping[str, File]) -> Loose:
         for start in range(0, len(items), _BATCH):
             batch = items[start : start + _BATCH]
             rows = list(pool.map(read, batch))
-            whole = [row for row in rows if row is not None]
-            if whole:
-                pieces.append(explode(pa.concat_tables(whole)))
+            good = [row for row in rows if row is not None]
+            if good:
+                pieces.append(explode(pa.concat_tables(good)))
             for (commit_id, file), row in zip(batch, rows, strict=True):
                 if row is None:
                     bad.append(file)
                 else:
                     ids.add(commit_id)
-    return Loose(concat(pieces), frozenset(ids), tuple(bad))
+    return Loose(concat(pieces, EVERY if whole else TABLES), frozenset(ids), tuple(bad))
 
 
-def decode_commit(data: bytes, commit_id: str, path: str) -> pa.Table:
-    """Read one commit: one row of `COMMIT` that bears the id its file is named after.
+def decode_commit(data: bytes, commit_id: str, path: str, *, whole: bool = False) -> pa.Table:
+    """Read one commit: one row of `COMMIT` or `WHOLE` that bears the id its file is named after.
 
     Raises:
         TableError: anything else.
     """
-    table = decode(data, COMMIT, path)
+    table = decode(data, WHOLE if whole else COMMIT, path)
     if table.column("commit_id").to_pylist() != [commit_id]:
         raise TableError(f"{path}: holds another commit than its name says. Move it elsewhere")
     return table
 
 
-def concat(pieces: Sequence[Mapping[str, pa.Table]]) -> dict[str, pa.Table]:
-    """Put the tables of several pieces one after another."""
-    names = pieces[0].keys() if pieces else TABLES.keys()
+def concat(
+    pieces: Sequence[Mapping[str, pa.Table]], empty: Collection[str] = TABLES.keys()
+) -> dict[str, pa.Table]:
+    """Put the tables of several pieces one after another.
+
+    Args:
+        pieces: Tables by name, the same names in each.
+        empty: Names of the tables if there are no pieces.
+    """
+    names = pieces[0].keys() if pieces else empty
     return {
-        name: pa.concat_tables([TABLES[name].empty_table(), *(piece[name] for piece in pieces)])
+        name: pa.concat_tables([EVERY[name].empty_table(), *(piece[name] for piece in pieces)])
         for name in names
     }

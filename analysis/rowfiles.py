@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from analysis.schema import TABLES, TRIALS, VERSION
+from analysis.schema import ASIDE, EVERY, TRIALS, VERSION
 
 NESTED = ("scores", "similarity", "curves")
-"""Tables whose rows a commit carries as lists."""
+"""Tables whose rows every commit carries as lists."""
 
 OWNERS = ("trial_id", "commit_id")
 """Columns that every table has, and that nested rows inherit from their commit."""
@@ -26,12 +26,15 @@ class TableError(Exception):
 
 
 def _rows_of(name: str) -> pa.DataType:
-    struct = pa.struct([field for field in TABLES[name] if field.name not in OWNERS])
+    struct = pa.struct([field for field in EVERY[name] if field.name not in OWNERS])
     return pa.list_(pa.field("element", struct, nullable=False))
 
 
 COMMIT = pa.schema([*TRIALS, *(pa.field(name, _rows_of(name), nullable=False) for name in NESTED)])
-"""Columns of a commit file."""
+"""Columns of a commit file that every reader needs."""
+
+WHOLE = pa.schema([*COMMIT, *(pa.field(name, _rows_of(name)) for name in ASIDE)])
+"""All columns that a commit file may have; those of `ASIDE` are null where there is nothing."""
 
 _MARK = b"xling-sweep"
 
@@ -63,13 +66,16 @@ def encode_commit(
         nested: Rows of the other tables, less the owner columns.
     """
     whole = {**row, **{name: list(nested.get(name, ())) for name in NESTED}}
-    table = pa.Table.from_pylist([whole], schema=COMMIT)
+    aside = {name: list(nested[name]) for name in ASIDE if nested.get(name)}
+    schema = WHOLE if aside else COMMIT  # columns of nothing would cost a kilobyte
+    table = pa.Table.from_pylist([whole | aside], schema=schema)
     sink = io.BytesIO()
     with pq.ParquetWriter(
         sink,
-        COMMIT,
+        schema,
         use_dictionary=False,
         write_statistics=False,
+        compression="zstd" if aside else "snappy",  # bulk is worth the slower one
         store_schema=False,
         write_page_checksum=True,
     ) as writer:
@@ -125,12 +131,14 @@ def torn(name: str, size: int, error: Exception) -> TableError:
 
 
 def decode(data: bytes, schema: pa.Schema, name: str) -> pa.Table:
-    """Read a table and give it exactly the columns of `schema`.
+    """Read a table and give it exactly the columns of `schema`; others are not even unpacked.
 
     Raises:
         TableError: the file is torn, foreign, of another version, or lacks columns.
     """
-    return conform(read_all(open_parquet(data, name), name, len(data)), schema, name)
+    file = open_parquet(data, name)
+    wanted = [column for column in schema.names if column in file.schema_arrow.names]
+    return conform(read_all(file, name, len(data), wanted), schema, name)
 
 
 def read_all(
@@ -200,15 +208,15 @@ def _cast(column: pa.ChunkedArray, field: pa.Field, name: str) -> pa.ChunkedArra
 
 
 def explode(commits: pa.Table) -> dict[str, pa.Table]:
-    """Split commits into the four tables.
+    """Split commits into their tables.
 
     Args:
-        commits: Rows of `COMMIT`.
+        commits: Rows of `COMMIT` or of `WHOLE`.
     """
     commits = commits.combine_chunks()
     tables = {"trials": commits.select(TRIALS.names).cast(TRIALS)}
-    for name in NESTED:
-        schema = TABLES[name]
+    for name in (*NESTED, *(name for name in ASIDE if name in commits.column_names)):
+        schema = EVERY[name]
         lists = commits.column(name)
         rows = pc.list_flatten(lists)
         owner = pc.list_parent_indices(lists)

@@ -110,3 +110,26 @@ TABLES: dict[str, pa.Schema] = {
     "similarity": SIMILARITY,
     "curves": CURVES,
 }
+
+SENTENCES = pa.schema(
+    [
+        pa.field("trial_id", pa.string(), nullable=False),
+        pa.field("commit_id", pa.string(), nullable=False),
+        pa.field("split", pa.string(), nullable=False),
+        pa.field("treebank", pa.string(), nullable=False),
+        pa.field("language", pa.string(), nullable=False),
+        pa.field("data_key", pa.string(), nullable=False),
+        pa.field("metric", pa.string(), nullable=False),  # the one that the trial was selected by
+        pa.field("n", pa.int64(), nullable=False),  # sentences
+        # Unsigned integers, little-endian, len(column) / n bytes each; right = items - missed.
+        pa.field("items", pa.binary(), nullable=False),  # words, spans, or 1 for a whole text
+        pa.field("missed", pa.binary(), nullable=False),  # of these, got wrong
+        pa.field("spurious", pa.binary()),  # predicted beside the right ones; null for accuracies
+    ]
+)
+
+ASIDE: dict[str, pa.Schema] = {"sentences": SENTENCES}
+"""Tables of bulk that nobody reads but who asks for them by name; a store may lack them."""
+
+EVERY: dict[str, pa.Schema] = TABLES | ASIDE
+"""All that a commit may hold."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 
 import pyarrow as pa
 
@@ -24,7 +25,7 @@ from analysis.layout import (
     read_part,
 )
 from analysis.rowfiles import conform, open_parquet, read_group, table_writer
-from analysis.schema import TABLES
+from analysis.schema import ASIDE, EVERY
 from sweep.storage import StorageError, Store
 
 BATCH = 2000
@@ -38,6 +39,7 @@ LEFTOVER_AGE = timedelta(hours=1)
 """Age at which half-done work of a killed process is surely nobody's any more."""
 
 _GROUP = 65_536  # rows of a row group
+_GROUPS = {"sentences": 8_192}  # a row of it is a kilobyte
 _THREADS = 8
 
 log = logging.getLogger(__name__)
@@ -83,7 +85,7 @@ def compact(
     absorbed, ignored = 0, []
     for start in range(0, len(new), BATCH):
         batch = dict(new[start : start + BATCH])
-        loose = read_commits(store, batch)
+        loose = read_commits(store, batch, whole=True)
         ignored += [file.path for file in loose.bad]
         if loose.ids:
             current = _publish(store, current, loose.tables, len(loose.ids), check)
@@ -107,8 +109,10 @@ def _publish(
         n += replaced[0].n
     generation = current.generation + 1
     part = Part(f"{generation:06d}-{uuid.uuid4().hex[:8]}", n)
-    for name in TABLES:
-        store.publish(part.path(name), _merged(store, replaced, name, new[name]))
+    for name in EVERY:
+        data, n_rows = _merged(store, replaced, name, new[name])
+        if n_rows or name not in ASIDE:
+            store.publish(part.path(name), data)
     check()
     if Current.read(store) != current:
         raise StorageError(
@@ -122,27 +126,38 @@ def _publish(
     return following
 
 
-def _merged(store: Folder, parts: Iterable[Part], name: str, new: pa.Table) -> bytes:
-    """Parquet of the rows of some parts and then new ones, with little of it in memory at once."""
-    sink = pa.BufferOutputStream()
-    with table_writer(sink, TABLES[name]) as writer:
+def _merged(store: Folder, parts: Iterable[Part], name: str, new: pa.Table) -> tuple[bytes, int]:
+    """Parquet of the rows of some parts and then new ones, with little of it in memory at once.
+
+    Returns:
+        The file, and how many rows it has.
+    """
+    sink, n, size = pa.BufferOutputStream(), 0, _GROUPS.get(name, _GROUP)
+    with table_writer(sink, EVERY[name]) as writer:
         waiting: list[pa.Table] = []
-        for rows in (*_groups(store, parts, name), new):
+        for rows in chain(_groups(store, parts, name), [new]):
             waiting.append(rows)
-            if sum(map(len, waiting)) >= _GROUP:
-                writer.write_table(pa.concat_tables(waiting), row_group_size=_GROUP)
+            n += len(rows)
+            if sum(map(len, waiting)) >= size:
+                writer.write_table(pa.concat_tables(waiting), row_group_size=size)
                 waiting = []
         if waiting:
-            writer.write_table(pa.concat_tables(waiting), row_group_size=_GROUP)
-    return bytes(sink.getvalue())
+            writer.write_table(pa.concat_tables(waiting), row_group_size=size)
+    return bytes(sink.getvalue()), n
 
 
 def _groups(store: Folder, parts: Iterable[Part], name: str) -> Iterator[pa.Table]:
     for part in parts:
-        data, where = store.read(part.path(name)), f"{store.where}/{part.path(name)}"
+        where = f"{store.where}/{part.path(name)}"
+        try:
+            data = store.read(part.path(name))
+        except FileNotFoundError:
+            if name in ASIDE:
+                continue  # nothing to put aside when the part was written
+            raise
         file = open_parquet(data, where)
         for group in range(file.num_row_groups):
-            yield conform(read_group(file, group, where, len(data)), TABLES[name], where)
+            yield conform(read_group(file, group, where, len(data)), EVERY[name], where)
 
 
 def _ids(store: Folder, parts: Iterable[Part]) -> set[str]:

@@ -115,6 +115,7 @@ def _trials(study: Study, resolved: Resolved) -> Iterator[tuple[TrialSpec, Reque
             targets=resolved.targets[task],
             similarity=_similarity(study, resolved, "fine-tuned", (source,)),
             keep=study.keep,
+            sentences=study.evaluate.sentences,
         )
         for task in study.grid.task
         for source in study.grid.source

@@ -6,16 +6,21 @@ from dataclasses import MISSING, asdict, fields
 from datetime import datetime
 from typing import Any
 
+from analysis.packed import pack
 from sweep.identity import cell_id
 from trainables.spec import (
     DataRef,
     EncoderRef,
     HyperParameters,
     Job,
+    SentenceCounts,
     TrialOptions,
     TrialResult,
     TrialSpec,
 )
+
+OF_A_FILE = ("split", "treebank", "language", "data_key", "metric")
+"""What names a measurement of one file."""
 
 Row = dict[str, Any]
 """Column name -> value, with the columns of one schema in `analysis.schema`."""
@@ -129,7 +134,7 @@ def failure_row(
 
 
 def child_rows(job: Job, result: TrialResult) -> dict[str, list[Row]]:
-    """Rows of the other three tables, less `trial_id` and `commit_id`, by table.
+    """Rows of the other tables, less `trial_id` and `commit_id`, by table.
 
     A job that measures more on a finished trial commits only what was asked: the dev score and
     the curve of its training are there already.
@@ -143,7 +148,16 @@ def child_rows(job: Job, result: TrialResult) -> dict[str, list[Row]]:
         "scores": [asdict(score) for score in scores],
         "similarity": [asdict(value) for value in result.similarity],
         "curves": [asdict(point) for point in curve],
+        "sentences": [_packed(counts) for counts in result.sentences],
     }
+
+
+def _packed(counts: SentenceCounts) -> Row:
+    """A row of `sentences`; asdict would copy every number."""
+    row: Row = {name: getattr(counts, name) for name in OF_A_FILE}
+    kinds = {"items": counts.items, "missed": counts.missed, "spurious": counts.spurious}
+    packed = {name: None if kind is None else pack(kind) for name, kind in kinds.items()}
+    return row | {"n": len(counts.items)} | packed
 
 
 def pruned_id(job_id: str, epoch: int | None) -> str:

@@ -210,11 +210,14 @@ class EvaluateSection(Section):
         targets: Languages, to be put into `naming`, or names of data (`fr_gsd`, `wikiann-fr`).
         naming: Data of a target language, e.g. `{lang}_pud`.
         limit: Only the first so many sentences of each.
+        sentences: Keep what each sentence adds to the score that trials are selected by, for
+            intervals over sentences: about half a byte a sentence and trial.
     """
 
     targets: Annotated[Several[Code], Field(min_length=1)]
     naming: Naming | None = None
     limit: Positive | None = None
+    sentences: bool = True
 
 
 class SimilaritySection(Section):

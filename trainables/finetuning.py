@@ -17,8 +17,16 @@ from trainables.encoders.compact import CompactEmbedding, decay_factor
 from trainables.evaluation import look
 from trainables.heads.gold_tags import WIDTH, GoldTags
 from trainables.materials import Materials
+from trainables.metrics.by_sentence import BySentence
 from trainables.registry import check_name
-from trainables.spec import CurvePoint, DataRef, HyperParameters, Score, TrialSpec
+from trainables.spec import (
+    CurvePoint,
+    DataRef,
+    HyperParameters,
+    Score,
+    SentenceCounts,
+    TrialSpec,
+)
 from trainables.tasks.base import Task
 from trainables.training import Lesson, Model, Scores, Training, learning_rate
 
@@ -51,14 +59,30 @@ class Learnt:
     n_train: int = 0
     n_words_seen: int = 0
 
-    def scores(
-        self, ref: DataRef, corpus: Corpus | TextCorpus, predicted: Int[np.ndarray, "rows k"] | None
-    ) -> tuple[Score, ...]:
-        """All metrics of the task on one predicted file."""
+    def measured(
+        self,
+        ref: DataRef,
+        corpus: Corpus | TextCorpus,
+        predicted: Int[np.ndarray, "rows k"] | None,
+        metric: str,
+    ) -> tuple[tuple[Score, ...], SentenceCounts | None]:
+        """All metrics of the task on one predicted file, and one of them sentence by sentence.
+
+        Args:
+            ref: The file.
+            corpus: What it holds.
+            predicted: What the head said of it.
+            metric: Which one; empty for none.
+        """
         assert self.task is not None  # noqa: S101 - a probe has no targets
         assert predicted is not None  # noqa: S101 - a task was given
         gold = self.task.gold(corpus, self.labels)
-        return as_scores(ref, self.task.score(corpus, gold, predicted, self.labels))
+        scores = as_scores(ref, self.task.score(corpus, gold, predicted, self.labels))
+        known = {score.metric for score in scores}
+        if metric not in known:
+            return scores, None
+        counts = self.task.by_sentence(corpus, gold, predicted, self.labels, metric)
+        return scores, None if counts is None else as_row(ref, metric, counts)
 
 
 def untrained(encoder: Encoder, materials: Materials) -> Learnt:
@@ -209,4 +233,18 @@ def as_scores(ref: DataRef, scores: Scores) -> tuple[Score, ...]:
             n=n,
         )
         for metric, (value, n) in scores.items()
+    )
+
+
+def as_row(ref: DataRef, metric: str, counts: BySentence) -> SentenceCounts:
+    """The counts of one file."""
+    return SentenceCounts(
+        split=ref.split,
+        treebank=ref.code,
+        language=ref.language,
+        data_key=ref.key,
+        metric=metric,
+        items=tuple(counts.items.tolist()),
+        missed=tuple(counts.missed.tolist()),
+        spurious=None if counts.spurious is None else tuple(counts.spurious.tolist()),
     )

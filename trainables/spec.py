@@ -177,11 +177,14 @@ class Request:
         targets: Test sets to predict and score.
         similarity: Parallel sentences to compare; None for none.
         keep: `best` stores the best epoch's weights, so that later requests train nothing.
+        sentences: Whether to keep what each sentence adds to the score of each target. Its absence
+            is no reason to measure again.
     """
 
     targets: tuple[DataRef, ...] = ()
     similarity: SimilarityRequest | None = None
     keep: Literal["none", "best"] = "none"
+    sentences: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,6 +208,32 @@ class Score:
     metric: str
     value: float
     n: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SentenceCounts:
+    """What each sentence of one test set adds to a score (`metrics.by_sentence`).
+
+    Attributes:
+        split: `dev` or `test`.
+        treebank: Code of the test set.
+        language: Its language.
+        data_key: `DataRef.key` of what was scored.
+        metric: Name of the metric whose value the counts give.
+        items: What there is to get right in each sentence: words, spans, 1 for a whole text.
+        missed: How many of these were not.
+        spurious: What was predicted beside the right ones; None where each item gets one
+            prediction.
+    """
+
+    split: str
+    treebank: str
+    language: str
+    data_key: str
+    metric: str
+    items: tuple[int, ...]
+    missed: tuple[int, ...]
+    spurious: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -297,6 +326,7 @@ class TrialResult:
     curve: tuple[CurvePoint, ...]
     facts: Facts
     pruned_at: int | None = None
+    sentences: tuple[SentenceCounts, ...] = ()
 
 
 Report = Callable[[CurvePoint], bool]

@@ -22,6 +22,7 @@ from trainables.spec import (
     Report,
     Request,
     Score,
+    SentenceCounts,
     Similarity,
     TrialResult,
     TrialSpec,
@@ -67,9 +68,10 @@ def trial_epochs(
     watch.lap("train")
 
     scores: tuple[Score, ...] = ()
+    sentences: tuple[SentenceCounts, ...] = ()
     similarity: tuple[Similarity, ...] = ()
     if learnt.pruned_at is None:
-        scores, states = _look_at_languages(learnt, request, materials)
+        scores, sentences, states = _look_at_languages(learnt, request, materials)
         watch.lap("evaluate")
         if request.similarity is not None:
             similarity = compare_languages(request.similarity, states, learnt.model, materials)
@@ -81,6 +83,7 @@ def trial_epochs(
         curve=learnt.curve,
         facts=facts(materials, learnt, ablated, watch),
         pruned_at=learnt.pruned_at,
+        sentences=sentences,
     )
 
 
@@ -103,14 +106,18 @@ def run_trial(
 
 def _look_at_languages(
     learnt: Learnt, request: Request, materials: Materials
-) -> tuple[tuple[Score, ...], dict[str, np.ndarray]]:
+) -> tuple[tuple[Score, ...], tuple[SentenceCounts, ...], dict[str, np.ndarray]]:
     """Read every file once: predictions for the targets, pooled states for the parallel ones."""
+    metric = ""
+    if learnt.task is not None and request.sentences:
+        metric = materials.spec.options.select or learnt.task.metric
     parallel = request.similarity.parallel if request.similarity is not None else ()
     pooled = {ref.key for ref in parallel}
     targets: dict[str, list[DataRef]] = {}
     for ref in request.targets:
         targets.setdefault(ref.key, []).append(ref)
     scores: list[Score] = []
+    sentences: list[SentenceCounts] = []
     states: dict[str, np.ndarray] = {}
     for ref in {ref.key: ref for ref in (*request.targets, *parallel)}.values():
         task = learnt.task if ref.key in targets else None
@@ -118,5 +125,7 @@ def _look_at_languages(
         if seen.states is not None:
             states[ref.key] = seen.states
         for target in targets.get(ref.key, ()):
-            scores += learnt.scores(target, materials.corpus(ref), seen.predicted)
-    return tuple(scores), states
+            measured = learnt.measured(target, materials.corpus(ref), seen.predicted, metric)
+            scores += measured[0]
+            sentences += [counts for counts in measured[1:] if counts is not None]
+    return tuple(scores), tuple(sentences), states

@@ -191,7 +191,8 @@ def test_every_task_has_an_example():
 def test_it_learns_and_scores_every_row_whatever_the_batches(name, trial, monkeypatch):
     """What guessing does not reach is reached, over all that the file holds; batches are no matter.
 
-    The second look, with one sentence a batch, uses the weights that the first trial kept.
+    The counts of single sentences add up to the score. The second look, with one sentence a batch,
+    uses the weights that the first trial kept.
     """
     spec, request, workspace = trial(name)
     result = run_trial(spec, request, workspace)
@@ -202,11 +203,22 @@ def test_it_learns_and_scores_every_row_whatever_the_batches(name, trial, monkey
     assert metric.n == expected
     assert metric.value > EXAMPLES[name].above
     assert {point.dev_metric for point in result.curve} == {task.metric}
+    assert value_of(result.sentences) == pytest.approx(metric.value, rel=1e-12)
+    assert len(result.sentences[0].items) == len(read(request.targets[0]))
     monkeypatch.setitem(PIECE_BUDGET, "cpu", 1)
     again = run_trial(spec, request, workspace)
     assert [s for s in again.scores if s.split == "test"] == [
         s for s in result.scores if s.split == "test"
     ]
+
+
+def value_of(sentences):
+    """The score that the counts of the only file add up to."""
+    (counts,) = sentences
+    there, missed = sum(counts.items), sum(counts.missed)
+    if counts.spurious is None:
+        return (there - missed) / there
+    return 2 * (there - missed) / (2 * there - missed + sum(counts.spurious))
 
 
 class Begun(Exception):  # noqa: N818 - a signal, no error

@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from trainables.metrics.by_sentence import BySentence
 from trainables.spec import TrialOptions
 
 
@@ -82,6 +83,20 @@ class TaskOn(Protocol[Contents_contra]):
         labels: tuple[str, ...],
     ) -> Mapping[str, tuple[float, int]]:
         """Metric name -> (fraction, items in the denominator), over a whole corpus."""
+        ...
+
+    def by_sentence(
+        self,
+        corpus: Contents_contra,
+        gold: Int[np.ndarray, "rows k"],
+        predicted: Int[np.ndarray, "rows k"],
+        labels: tuple[str, ...],
+        metric: str,
+    ) -> BySentence | None:
+        """What each sentence adds to one of the metrics; None for one that is no such ratio.
+
+        The counts give the very value of `score`, up to rounding.
+        """
         ...
 
 

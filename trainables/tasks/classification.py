@@ -15,6 +15,7 @@ from trainables.data.sentence import DataError
 from trainables.data.texts import TextCorpus
 from trainables.heads.tagger import Tagger
 from trainables.metrics.accuracy import count_right
+from trainables.metrics.by_sentence import BySentence, texts_one_by_one
 from trainables.metrics.tags import count_tags
 from trainables.spec import TrialOptions
 from trainables.tasks.base import Readings
@@ -97,6 +98,19 @@ class Classification:
             "accuracy": (right.value, right.n),
             "f1_macro": (_macro_f1(gold[:, 0], predicted[:, 0], len(labels)), right.n),
         }
+
+    def by_sentence(
+        self,
+        corpus: TextCorpus,  # noqa: ARG002 - indices say all
+        gold: Int[np.ndarray, "S 1"],
+        predicted: Int[np.ndarray, "S k"],
+        labels: tuple[str, ...],  # noqa: ARG002 - as above
+        metric: str,
+    ) -> BySentence | None:
+        """Whether each example was got wrong; where there are several answers, how many were."""
+        if metric != "accuracy":
+            return None
+        return texts_one_by_one((gold == predicted) & (gold >= 0))
 
 
 def _macro_f1(

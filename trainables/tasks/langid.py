@@ -10,6 +10,7 @@ from torch.nn.functional import cross_entropy
 
 from trainables.data.texts import TextCorpus
 from trainables.metrics.accuracy import count_right
+from trainables.metrics.by_sentence import BySentence
 from trainables.tasks.base import Readings
 from trainables.tasks.classification import Classification
 
@@ -52,3 +53,16 @@ class LanguageIdentification(Classification):
             "accuracy": (sum(layers) / len(layers), n),
             **{f"accuracy@{layer}": (value, n) for layer, value in enumerate(layers)},
         }
+
+    def by_sentence(
+        self,
+        corpus: TextCorpus,
+        gold: Int[np.ndarray, "S 1"],
+        predicted: Int[np.ndarray, "S layers"],
+        labels: tuple[str, ...],
+        metric: str,
+    ) -> BySentence | None:
+        """How many layers got each text wrong; for `accuracy@l`, whether that one did."""
+        name, _, layer = metric.partition("@")
+        answers = predicted[:, [int(layer)]] if layer else predicted
+        return super().by_sentence(corpus, gold, answers, labels, name)

@@ -5,7 +5,7 @@ from typing import ClassVar, Literal, cast
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
@@ -15,6 +15,7 @@ from trainables.data.trees import check_corpus
 from trainables.decoding.mst import best_trees
 from trainables.heads.biaffine import BiaffineParser
 from trainables.metrics.attachment import count_attached
+from trainables.metrics.by_sentence import BySentence, words_by_sentence
 from trainables.spec import TrialOptions
 from trainables.tasks.base import Readings
 
@@ -119,10 +120,9 @@ class Parsing:
         relations = _relations(corpus)
         by_name = _codes(relations, labels, predicted[:, 1])
         by_coarse = _codes([*map(coarse, relations)], [*map(coarse, labels)], predicted[:, 1])
-        is_word = ~np.isin(np.array(corpus.upos, dtype=str), NO_WORDS)
         counts = count_attached(heads[0], by_coarse[0], heads[1], by_coarse[1])
         full = count_attached(heads[0], by_name[0], heads[1], by_name[1])
-        words = count_attached(heads[0], by_coarse[0], heads[1], by_coarse[1], is_word)
+        words = count_attached(heads[0], by_coarse[0], heads[1], by_coarse[1], _is_word(corpus))
         scores = {
             "las": (counts.las, counts.n),
             "uas": (counts.uas, counts.n),
@@ -133,10 +133,36 @@ class Parsing:
             scores["uas_no_punct"] = (words.uas, words.n)
         return scores
 
+    def by_sentence(
+        self,
+        corpus: Corpus,
+        gold: Int[np.ndarray, "W 2"],
+        predicted: Int[np.ndarray, "W 2"],
+        labels: tuple[str, ...],
+        metric: str,
+    ) -> BySentence | None:
+        """Words of each sentence that a metric of `score` counts, and those got wrong."""
+        name, _, left_out = metric.partition("_no_punct")
+        if left_out or name not in {"las", "uas", "las_full"}:
+            return None
+        right = gold[:, 0] == predicted[:, 0]
+        if name != "uas":
+            relations, known = _relations(corpus), list(labels)
+            if name == "las":
+                relations, known = [*map(coarse, relations)], [*map(coarse, labels)]
+            right &= np.equal(*_codes(relations, known, predicted[:, 1]))
+        counted = _is_word(corpus) if metric != name else None
+        return words_by_sentence(right, corpus.sentence_start, counted)
+
 
 def coarse(relation: str) -> str:
     """A relation without its subtype: `nsubj` of `nsubj:pass`."""
     return relation.partition(":")[0]
+
+
+def _is_word(corpus: Corpus) -> Bool[np.ndarray, " W"]:
+    """Words that are neither PUNCT nor SYM in the gold file."""
+    return ~np.isin(np.array(corpus.upos, dtype=str), NO_WORDS)
 
 
 def _relations(corpus: Corpus) -> Sequence[str]:

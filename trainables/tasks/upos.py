@@ -9,6 +9,7 @@ from jaxtyping import Int
 from trainables.data.sentence import DataError
 from trainables.data.subwords import Corpus
 from trainables.metrics.accuracy import count_right
+from trainables.metrics.by_sentence import BySentence, words_by_sentence
 from trainables.metrics.tags import compare_chunks, count_tags
 from trainables.tasks.tagging import Tagging, indices, refuse_empty
 
@@ -61,3 +62,17 @@ class Upos(Tagging):
             "f1_micro": (counts.micro, right.n),
             "pos_f1_xtreme": (chunks.f1, chunks.n_gold),
         }
+
+    def by_sentence(
+        self,
+        corpus: Corpus,
+        gold: Int[np.ndarray, "W 1"],
+        predicted: Int[np.ndarray, "W 1"],
+        labels: tuple[str, ...],  # noqa: ARG002 - indices say all
+        metric: str,
+    ) -> BySentence | None:
+        """Words of each sentence, and those tagged wrongly."""
+        if metric != "accuracy":
+            return None
+        right = (gold == predicted) & (gold >= 0)
+        return words_by_sentence(right[:, 0], corpus.sentence_start)
