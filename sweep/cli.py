@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from sweep import cli_data
+from sweep import cli_cluster, cli_data
 from sweep.cli_options import (
     DONE,
     FAILED,
@@ -37,6 +37,7 @@ OURS: Mapping[tuple[str, str], int] = {
     ("trainables.ablations.base", "AblationError"): WRONG,
     ("trainables.encoders.fingerprint", "EncoderError"): WRONG,
     ("analysis.reference.published", "UnknownPaper"): WRONG,
+    ("sweep.clusterlint", "ClusterFileError"): WRONG,
     ("sweep.tracking", "TrackingError"): FAILED,
     ("sweep.storage", "StorageError"): FAILED,
     ("sweep.lock", "StoreLockedError"): FAILED,
@@ -52,6 +53,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(cli_data.app, name="data")
+app.add_typer(cli_cluster.app, name="cluster")
 
 
 class ExecutorName(str, Enum):  # noqa: UP042 - typer shows the values of a str enum
