@@ -98,9 +98,9 @@ def cluster_faults(config: Config, root: Path | None = None) -> list[str]:
 
 def _provider(config: Config) -> Iterator[str]:
     provider = _section(config, "provider")
-    kind = provider.get("type")
+    kind = str(provider.get("type"))
     if kind not in _PROVIDERS:
-        yield f"provider.type = {shown(kind)}: unknown.{closest(str(kind), _PROVIDERS)}"
+        yield f"provider.type = {shown(kind)}: unknown.{closest(kind, _PROVIDERS)}"
         return
     for key in _PROVIDERS[kind]:
         if not provider.get(key):
@@ -242,7 +242,7 @@ def _words(config: Config, *keys: str) -> list[str]:
     return [str(command) for key in keys for command in config.get(key) or ()]
 
 
-class _Strict(yaml.SafeLoader):
+class _Strict(yaml.SafeLoader):  # type: ignore[misc] # yaml ships no types
     """Refuses a key that stands twice in one mapping."""
 
 
@@ -255,7 +255,8 @@ def _mapping(loader: _Strict, node: yaml.MappingNode) -> dict[Any, Any]:
                 problem=f"{key}: stands twice. Keep one.", problem_mark=key_node.start_mark
             )
         seen.add(key)
-    return loader.construct_mapping(node, deep=True)
+    made: dict[Any, Any] = loader.construct_mapping(node, deep=True)
+    return made
 
 
 _Strict.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
