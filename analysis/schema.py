@@ -34,8 +34,8 @@ TRIALS = pa.schema(
         pa.field("pruned_at", pa.int32()),
         pa.field("device", pa.string()),
         pa.field("threads", pa.int32()),
-        # Sentences per forward pass where memory forced fewer than a batch: dropout then draws by
-        # part, so the numbers are of the same law but not the same bits. Null for whole batches.
+        # Sentences per forward pass where memory forced fewer than a batch: same numbers
+        # to rounding (but on a GPU fused attention draws other dropout). Null for whole batches.
         pa.field("micro_batch", pa.int32()),
         pa.field("host", pa.string()),
         pa.field("pid", pa.int64()),  # of the worker process, which takes one trial at a time

@@ -95,7 +95,6 @@ def result_row(
         "kept": kept,
         "best_epoch": result.best_epoch,
         "pruned_at": result.pruned_at,
-        "micro_batch": job.workspace.micro_batch or None,
     }
     return row | asdict(result.facts)
 

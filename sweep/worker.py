@@ -15,6 +15,7 @@ from trainables.ablations.layers import AblationError
 from trainables.data.sentence import DataError
 from trainables.encoders.fingerprint import EncoderError
 from trainables.registry import UnknownName
+from trainables.shortage import is_shortage, release
 from trainables.spec import CurvePoint, Job, Report, TrialResult
 
 log = logging.getLogger(__name__)
@@ -64,7 +65,7 @@ def start(job: Job) -> Generator[CurvePoint, bool, Outcome]:
     except Exception as error:  # noqa: BLE001 - see the docstring
         kind, message = failure_kind(error), describe(error)
         trace = "".join(traceback.format_exception(error))
-        _release(error)
+        release(error)
         if kind != "storage":
             message = _commit_failure(job, kind, message, trace, started)
         return _outcome(job, began, "failed", kind, message)
@@ -103,7 +104,7 @@ def failure_kind(error: BaseException) -> str:
     """
     if isinstance(error, StorageError):
         return "storage"
-    if isinstance(error, MemoryError) or _is_torch_memory(error):
+    if is_shortage(error):
         return "out-of-memory"
     if _is_final(error):
         return "user"
@@ -118,40 +119,12 @@ def _is_final(error: BaseException) -> bool:
     return diverged is not None and isinstance(error, diverged)
 
 
-_NO_MEMORY = (
-    "can't allocate memory",  # torch's CPU allocator, a plain RuntimeError
-    "not enough memory",  # the same, in its other wording
-    "CUBLAS_STATUS_ALLOC_FAILED",
-    "CUDA out of memory",
-)
-
-
-def _is_torch_memory(error: BaseException) -> bool:
-    kind = getattr(sys.modules.get("torch"), "OutOfMemoryError", None)
-    if kind is not None and isinstance(error, kind):
-        return True
-    return isinstance(error, RuntimeError) and any(text in str(error) for text in _NO_MEMORY)
-
-
 def describe(error: BaseException) -> str:
     """An error's message; errors that are not ours are named by their type too."""
     text = str(error).strip()
     if (isinstance(error, StorageError) or _is_final(error)) and text:
         return text
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
-
-
-def _release(error: BaseException) -> None:
-    """Let go of the tensors that the failed frames hold; the worker lives on."""
-    seen: set[int] = set()
-    cause: BaseException | None = error
-    while cause is not None and id(cause) not in seen:
-        seen.add(id(cause))
-        traceback.clear_frames(cause.__traceback__)
-        cause = cause.__cause__ or cause.__context__
-    torch = sys.modules.get("torch")
-    if torch is not None and torch.cuda.is_available():
-        torch.cuda.empty_cache()
 
 
 def _commit_failure(job: Job, kind: str, message: str, trace: str, started: datetime) -> str:

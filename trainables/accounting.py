@@ -44,4 +44,5 @@ def facts(materials: Materials, learnt: Learnt, ablated: AblationReport, watch: 
         n_parameters=sum(p.numel() for p in learnt.model.encoder.parameters()),
         n_reinitialised=ablated.n_reinitialised,
         n_frozen=ablated.n_frozen,
+        micro_batch=learnt.micro_batch,
     )

@@ -10,12 +10,12 @@ from trainables.data.parallel import align
 from trainables.data.sentence import Sentence
 from trainables.encoders.pretrained import load_tokenizer
 from trainables.materials import Materials
+from trainables.model import Model
 from trainables.registry import SIMILARITIES, load
 from trainables.seeding import stream
 from trainables.similarity.base import Measure, compare
 from trainables.similarity.published import published_states
 from trainables.spec import DataRef, Similarity, SimilarityRequest, State
-from trainables.training import Model
 
 Pooled = Float[np.ndarray, "layers n d"]
 """Mean states of the sentences of one file, in the file's own order."""

@@ -7,9 +7,10 @@ import torch
 from jaxtyping import Float, Int
 
 from trainables.data.batching import Units, evaluation_batches
+from trainables.model import PIECE_BUDGET, Model, rows_of
+from trainables.shortage import by_halves
 from trainables.similarity.pooling import Pool
 from trainables.tasks.base import Task
-from trainables.training import PIECE_BUDGET, Model, rows_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,8 @@ class Seen:
 def look(model: Model, task: Task | None, units: Units, *, with_states: bool) -> Seen:
     """Predict every word or sentence of a file and pool every sentence, in one pass.
 
+    A batch for which memory runs out is taken in halves.
+
     Args:
         model: Encoder and head; left in eval mode.
         task: Gives the prediction; None to pool only.
@@ -39,15 +42,19 @@ def look(model: Model, task: Task | None, units: Units, *, with_states: bool) ->
     model.head.eval()
     found: list[tuple[np.ndarray, np.ndarray]] = []
     pool = Pool(len(units.lengths)) if with_states else None
+
+    def run(chosen: Int[np.ndarray, " s"]) -> None:
+        batch = units.collate(chosen)
+        readings, output = model.read(batch, with_states=with_states)
+        predicted = None if task is None else task.predict(model.head, readings).cpu().numpy()
+        if pool is not None and output.states is not None:
+            pool.add(torch.from_numpy(batch.sentence), output.states, model.put(batch.owned))
+        if task is not None and predicted is not None:
+            found.append((rows_of(batch, task), predicted))
+
+    batches = evaluation_batches(units.lengths, budget=PIECE_BUDGET[model.device.type])
     with torch.inference_mode(), model.autocast():
-        for chosen in evaluation_batches(units.lengths, budget=PIECE_BUDGET[model.device.type]):
-            batch = units.collate(chosen)
-            readings, output = model.read(batch, with_states=with_states)
-            if task is not None:
-                predicted = task.predict(model.head, readings).cpu().numpy()
-                found.append((rows_of(batch, task), predicted))
-            if pool is not None and output.states is not None:
-                pool.add(torch.from_numpy(batch.sentence), output.states, model.put(batch.owned))
+        by_halves(batches, units.lengths, run)
     return Seen(
         predicted=_in_order(found) if task is not None else None,
         states=None if pool is None else pool.means(),

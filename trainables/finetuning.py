@@ -18,6 +18,7 @@ from trainables.evaluation import look
 from trainables.heads.gold_tags import WIDTH, GoldTags
 from trainables.materials import Materials
 from trainables.metrics.by_sentence import BySentence
+from trainables.model import Lesson, Model
 from trainables.registry import check_name
 from trainables.spec import (
     CurvePoint,
@@ -28,7 +29,7 @@ from trainables.spec import (
     TrialSpec,
 )
 from trainables.tasks.base import Task
-from trainables.training import Lesson, Model, Scores, Training, learning_rate
+from trainables.training import Scores, Training, learning_rate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +47,7 @@ class Learnt:
         resumed_epochs: Epochs that an earlier attempt had closed.
         n_train: Training sentences.
         n_words_seen: Words trained on in this attempt.
+        micro_batch: Most sentences that went forward at a time, where memory forced parts.
     """
 
     model: Model
@@ -58,6 +60,7 @@ class Learnt:
     resumed_epochs: int = 0
     n_train: int = 0
     n_words_seen: int = 0
+    micro_batch: int | None = None
 
     def measured(
         self,
@@ -158,6 +161,7 @@ def fine_tune(
         resumed_epochs=epochs_before,
         n_train=train.n_sentences,
         n_words_seen=(progress.step - steps_before) * train.n_words // training.steps_per_epoch,
+        micro_batch=training.parts.forced or None,
     )
 
 

@@ -19,10 +19,12 @@ from trainables.finetuning import Learnt, as_scores
 from trainables.heads.probes import Probes
 from trainables.materials import Materials
 from trainables.metrics.accuracy import count_right
+from trainables.model import PIECE_BUDGET, Model
 from trainables.seeding import stream
+from trainables.shortage import by_halves
 from trainables.spec import CurvePoint, TrialSpec
 from trainables.tasks.base import Readings, Task
-from trainables.training import PIECE_BUDGET, Model, learning_rate
+from trainables.training import learning_rate
 
 
 def probe_layers(
@@ -113,13 +115,18 @@ class Features:
 def read_features(model: Model, units: Units) -> Float[Tensor, "S layers d"]:
     """Pool every text of a file in every layer, in one pass; float32, on the CPU."""
     model.encoder.eval()
-    order, found = [], []
+    order: list[np.ndarray] = []
+    found: list[Tensor] = []
+
+    def run(chosen: Int[np.ndarray, " s"]) -> None:
+        readings, _ = model.read(units.collate(chosen))
+        assert readings.layers is not None  # noqa: S101 - the model pools
+        found.append(readings.layers.cpu())
+        order.append(chosen)
+
+    batches = evaluation_batches(units.lengths, budget=PIECE_BUDGET[model.device.type])
     with torch.inference_mode(), model.autocast():
-        for chosen in evaluation_batches(units.lengths, budget=PIECE_BUDGET[model.device.type]):
-            readings, _ = model.read(units.collate(chosen))
-            assert readings.layers is not None  # noqa: S101 - the model pools
-            found.append(readings.layers.cpu())
-            order.append(chosen)
+        by_halves(batches, units.lengths, run)
     states = torch.cat(found)
     out = torch.empty_like(states)
     out[torch.from_numpy(np.concatenate(order))] = states

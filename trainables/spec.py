@@ -295,6 +295,8 @@ class Facts:
     """What happened on the way; never compared between runs.
 
     Durations in seconds, memory in bytes (peak resident set on CPU, peak allocated on GPU).
+    `micro_batch` counts the sentences of the largest part that went forward where memory forced
+    smaller parts than the batch asks for; None where it never did.
     """
 
     device: str
@@ -310,6 +312,7 @@ class Facts:
     n_parameters: int
     n_reinitialised: int
     n_frozen: int
+    micro_batch: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -337,9 +340,9 @@ Report = Callable[[CurvePoint], bool]
 class Workspace:
     """Where a trial may work. Nothing in it is identity.
 
-    `threads` and `device` change the last bits of a result (sums are cut otherwise). `micro_batch`
-    changes more where there is dropout, which is drawn part by part: another sample, the same
-    expectation.
+    `threads`, `device` and `micro_batch` change the last bits of a result (sums are cut otherwise).
+    On a GPU `micro_batch` changes more where there is dropout in fused attention, which is drawn
+    part by part: another sample, the same expectation.
 
     Attributes:
         checkpoints: Folder (path or `pyarrow.fs` URI) of this trial's checkpoints and kept

@@ -5,123 +5,29 @@ and resumed from any step boundary ends with the same bits as one that was not.
 """
 
 import math
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
-from typing import Literal
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from torch import Tensor, nn
 
 from trainables.ablations.base import set_train_mode
-from trainables.data.batching import Batch, Units, forward_parts, training_batches
-from trainables.encoders.base import Encoder, EncoderOutput
-from trainables.heads.gold_tags import GoldTags
+from trainables.data.batching import training_batches
+from trainables.model import Lesson, Model
+from trainables.parts import Parts
 from trainables.seeding import stream
-from trainables.similarity.pooling import masked_sum
+from trainables.shortage import is_shortage, release
 from trainables.spec import CurvePoint, HyperParameters, TrialSpec
-from trainables.tasks.base import Readings, Task
-
-PIECE_BUDGET = {"cpu": 4096, "cuda": 65536}
-"""Padded pieces that go forward together, by device; part of what last bits depend on."""
+from trainables.tasks.base import Task
 
 Scores = Mapping[str, tuple[float, int]]
 """Metric name -> (fraction, items in the denominator)."""
 
 
-def rows_of(batch: Batch, task: Task) -> Int[np.ndarray, " rows"]:
-    """Rows of a task's gold that a batch holds: its words or its sentences."""
-    return batch.word if task.level == "word" else batch.chosen
-
-
 class Diverged(ArithmeticError):  # noqa: N818 - says what happened; not an "Error" of ours
     """The training loss stopped being a number."""
-
-
-@dataclass(frozen=True, slots=True)
-class Model:
-    """An encoder and the head on it, on one device.
-
-    Attributes:
-        encoder: Gives the states.
-        head: Reads them.
-        device: Where both are.
-        precision: Numeric precision of forward passes.
-        pooling: Whether the head reads the mean of a text's states in every layer, and of which
-            pieces; empty for none.
-        tags: Puts gold tags beside the states that the head reads; None for none.
-    """
-
-    encoder: Encoder
-    head: nn.Module
-    device: torch.device
-    precision: str = "fp32"
-    pooling: Literal["", "pieces", "all"] = ""
-    tags: GoldTags | None = None
-
-    def trainable(self) -> Iterator[tuple[str, nn.Parameter]]:
-        """Names and parameters that training moves; the others stay as the ablation left them."""
-        modules: list[tuple[str, nn.Module]] = [("encoder.", self.encoder), ("head.", self.head)]
-        if self.tags is not None:
-            modules.append(("tags.", self.tags))
-        for prefix, module in modules:
-            for name, parameter in module.named_parameters():
-                if parameter.requires_grad:
-                    yield prefix + name, parameter
-
-    def read(self, batch: Batch, *, with_states: bool = False) -> tuple[Readings, EncoderOutput]:
-        """Send a batch through the encoder; what the head reads of it, and all of it."""
-        types = None if batch.token_types is None else self.put(batch.token_types)
-        output = self.encoder(
-            self.put(batch.input_ids),
-            self.put(batch.attention_mask),
-            token_type_ids=types,
-            with_states=with_states or self.pooling != "",
-        )
-        readings = Readings(
-            words=output.last[self.put(batch.row), self.put(batch.column)],
-            sentences=output.last[self.put(batch.first), 0],
-            n_words=batch.n_words,
-            layers=self._pooled(batch, output) if self.pooling else None,
-        )
-        if self.tags is not None:
-            assert batch.tags is not None  # noqa: S101 - `Materials.units` numbered them
-            readings = replace(
-                readings,
-                words=self.tags.words(readings.words, self.put(batch.tags)),
-                sentences=self.tags.sentences(readings.sentences),
-            )
-        return readings, output
-
-    def _pooled(self, batch: Batch, output: EncoderOutput) -> Float[Tensor, "s layers d"]:
-        """Mean state of each text's pieces in every layer, in float32."""
-        assert output.states is not None  # noqa: S101 - `read` asked for them
-        mask = batch.owned if self.pooling == "pieces" else batch.attention_mask > 0
-        counted = self.put(mask)
-        sums = torch.stack([masked_sum(state, counted) for state in output.states], dim=1)
-        means: Tensor = (sums / counted.sum(dim=1)[:, None, None])[self.put(batch.first)]
-        return means
-
-    def put(self, array: np.ndarray) -> Tensor:
-        """An array on the model's device."""
-        return torch.from_numpy(array).to(self.device)
-
-    def autocast(self) -> AbstractContextManager[object]:
-        """The precision of forward passes."""
-        if self.precision == "fp32":
-            return nullcontext()
-        dtype = torch.bfloat16 if self.precision == "bf16" else torch.float16
-        return torch.autocast(self.device.type, dtype=dtype)
-
-
-@dataclass(frozen=True, slots=True)
-class Lesson:
-    """What is trained on: sentences, and the gold indices of each word or sentence."""
-
-    units: Units
-    gold: Int[np.ndarray, "rows k"]
 
 
 @dataclass(slots=True)
@@ -182,10 +88,12 @@ class Training:
         task: Gives the loss and the name of the selection metric.
         lesson: What is trained on.
         spec: Hyper-parameters, seed and options.
-        micro_batch: Sentences per forward pass; 0 for the whole batch.
+        micro_batch: Most sentences per forward pass; 0 for the whole batch. Smaller parts
+            draw the dropout of the whole, so the numbers are the same to rounding.
         optimiser: Fused AdamW; biases and normalisation weights (vectors) do not decay (D-06).
         scaler: Loss scale for fp16; does nothing in other precisions.
         progress: Where the run stands; a checkpoint restores it together with the optimiser.
+        parts: Takes batches through the model, and knows how much of one fits.
     """
 
     model: Model
@@ -196,8 +104,10 @@ class Training:
     optimiser: torch.optim.AdamW = field(init=False)
     scaler: torch.amp.GradScaler = field(init=False)
     progress: Progress = field(default_factory=Progress)
+    parts: Parts = field(init=False)
 
     def __post_init__(self) -> None:
+        self.parts = Parts(self.model, self.task, self.lesson, self.micro_batch)
         hyper = self.spec.hyper
         parameters = [parameter for _, parameter in self.model.trainable()]
         matrices = [p for p in parameters if p.ndim > 1]
@@ -275,27 +185,13 @@ class Training:
 
     def _step(self, chosen: Int[np.ndarray, " b"], rate: float) -> None:
         """One optimiser step; the loss is the mean over the batch's labelled rows."""
-        units = self.lesson.units
-        places = forward_parts(
-            units.lengths[chosen],
-            size=self.micro_batch or len(chosen),
-            budget=PIECE_BUDGET[self.model.device.type],
-        )
-        parts = [units.collate(chosen[place]) for place in places]
-        golds = [self.lesson.gold[rows_of(part, self.task)] for part in parts]
-        n_labelled = sum(int((gold[:, 0] >= 0).sum()) for gold in golds)
-        if n_labelled == 0:
-            return
-        torch.manual_seed(stream(self.spec.seed, "dropout", self.progress.step))
         for group in self.optimiser.param_groups:
             group["lr"] = rate
-        self.optimiser.zero_grad(set_to_none=True)
-        for part, gold in zip(parts, golds, strict=True):
-            with self.model.autocast():
-                readings, _ = self.model.read(part)
-                loss = self.task.loss(self.model.head, readings, self.model.put(gold))
-            self.scaler.scale(loss / n_labelled).backward()  # type: ignore[no-untyped-call] # torch
-            self.progress.loss_sum += loss.detach().double()
+        losses, n_labelled = self._gradients(chosen)
+        if n_labelled == 0:
+            return
+        for loss in losses:
+            self.progress.loss_sum += loss
         self.progress.n_labelled += n_labelled
         if self.spec.hyper.clip_norm > 0:
             self.scaler.unscale_(self.optimiser)
@@ -304,6 +200,42 @@ class Training:
             )
         self.scaler.step(self.optimiser)
         self.scaler.update()
+
+    def _gradients(self, chosen: Int[np.ndarray, " b"]) -> tuple[list[Tensor], int]:
+        """Put the gradients of a batch into the parameters, in as few parts as memory allows.
+
+        A try that runs out of memory begins anew with smaller parts: the draws of a step come from
+        a stream of its own, so that nothing of the failed try is left.
+
+        Returns:
+            The summed loss of each part, and the labelled rows behind them.
+
+        Raises:
+            RuntimeError: a single sentence does not fit.
+            MemoryError: as above.
+        """
+        while True:
+            torch.manual_seed(stream(self.spec.seed, "dropout", self.progress.step))
+            self.optimiser.zero_grad(set_to_none=True)
+            try:
+                return self.parts.backward(chosen, self.scaler)
+            except (RuntimeError, MemoryError) as error:
+                if not is_shortage(error) or not self.parts.shrink():
+                    raise
+                self.optimiser.zero_grad(set_to_none=True)
+                release(error)
+
+    def rehearse(self) -> None:
+        """Take the longest sentences there are forward and backward, and forget them again.
+
+        No batch of any epoch needs more memory, so one that does not fit is known before the first
+        step. Changes no number: a step clears the gradients and draws from its own stream.
+        """
+        set_train_mode(self.model.encoder, self.spec.options)
+        self.model.head.train()
+        longest = np.argsort(self.lesson.units.lengths, kind="stable")
+        self._gradients(longest[-self.spec.hyper.batch_size :])
+        self.optimiser.zero_grad(set_to_none=True)
 
     def _close_epoch(self, scores: Scores, rate: float) -> CurvePoint:
         """Add the epoch's point to the curve; keep its weights if it is the best one yet."""

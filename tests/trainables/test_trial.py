@@ -1,18 +1,16 @@
 import json
 import re
-import shutil
 import subprocess
 import sys
 from dataclasses import asdict, replace
 
-import numpy as np
 import pytest
 import torch
 from safetensors import safe_open
 from safetensors.torch import save
 
 from trainables.data.conllu import read_conllu
-from trainables.encoders.pretrained import encoder_ref, load_encoder, load_tokenizer
+from trainables.encoders.pretrained import load_encoder, load_tokenizer
 from trainables.registry import UnknownName
 from trainables.spec import Request
 from trainables.training import Diverged
@@ -256,18 +254,3 @@ def test_an_unknown_selection_metric_is_refused_before_an_epoch(spec, workspace)
     odd = replace(spec, options=replace(spec.options, select="acuracy"))
     with pytest.raises(UnknownName, match=r"options.select 'acuracy'. Did you mean 'accuracy'\?"):
         next(trial_epochs(odd, Request(), workspace))
-
-
-def test_micro_batches_give_the_numbers_of_whole_batches(spec, workspace, tmp_path):
-    """Accumulated gradients are those of the whole batch, to rounding (without dropout)."""
-    folder = tmp_path / "no-dropout"
-    shutil.copytree(spec.encoder.location, folder)
-    config = json.loads((folder / "config.json").read_text())
-    config |= {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-    (folder / "config.json").write_text(json.dumps(config))
-    calm = replace(spec, encoder=encoder_ref(str(folder)))
-    losses = []
-    for size in (0, 3):
-        place = replace(workspace, checkpoints=str(tmp_path / f"by{size}"), micro_batch=size)
-        losses.append([p.loss for p in run_trial(calm, Request(), place).curve])
-    np.testing.assert_allclose(losses[0], losses[1], rtol=1e-3)

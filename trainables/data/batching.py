@@ -226,7 +226,7 @@ def evaluation_batches(
 
 
 def forward_parts(
-    lengths: Int[np.ndarray, " s"], *, size: int, budget: int
+    lengths: Int[np.ndarray, " s"], *, size: int, budget: float
 ) -> list[Int[np.ndarray, " k"]]:
     """Cut a batch into parts that go forward together; places in the batch, in its own order.
 

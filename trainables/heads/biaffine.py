@@ -21,6 +21,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from trainables.draws import sentence_dropout
 from trainables.seeding import generator
 
 LABEL_SCORES = 2**21
@@ -95,7 +96,7 @@ class Projection(nn.Module):
         if not self.training:
             return found
         kept = found.new_ones(n_sentences, found.shape[1])
-        return found * nn.functional.dropout(kept, self.dropout)[sentence]
+        return found * sentence_dropout(kept, self.dropout)[sentence]
 
 
 class Bilinear(nn.Module):
@@ -217,7 +218,8 @@ class BiaffineParser(nn.Module):
         start = np.cumsum(n_words) - n_words
         sentence = torch.from_numpy(of_word).to(device)
         position = torch.from_numpy(np.arange(len(of_word)) - start[of_word]).to(device)
-        words, roots = self.dropout(words), self.dropout(roots)
+        words = self.dropout(words)
+        roots = sentence_dropout(roots, self.dropout.p) if self.training else roots
         at_root = torch.arange(n, device=device)
         states, all_of = torch.cat([roots, words]), torch.cat([at_root, sentence])
         place = torch.cat([torch.zeros_like(at_root), position + 1])

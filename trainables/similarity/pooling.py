@@ -53,9 +53,11 @@ class Pool:
             mask: Pieces that count: no special pieces, no padding, no context that another window
                 counts.
         """
+        sums = torch.stack([masked_sum(state.detach(), mask) for state in states])
+        counts = mask.sum(dim=1)  # before anything is noted: memory may run out
         self._indices.append(sentence_index)
-        self._sums.append(torch.stack([masked_sum(state.detach(), mask) for state in states]))
-        self._counts.append(mask.sum(dim=1))
+        self._sums.append(sums)
+        self._counts.append(counts)
 
     def means(self) -> Float32[np.ndarray, "layers n d"]:
         """Divide sums by counts; sums over windows are float64.

@@ -278,8 +278,8 @@ def test_pooled_states_are_means_over_owned_pieces(langid, workspace, encoder):
 
     from trainables.data.texts import Texts, load_texts
     from trainables.encoders.pretrained import load_encoder
+    from trainables.model import Model
     from trainables.probing import read_features
-    from trainables.training import Model
 
     spec, _ = langid
     model = load_encoder(encoder)
