@@ -13,14 +13,16 @@ from typing import Annotated
 
 import typer
 
-from sweep import cli_cluster, cli_data
+from sweep import cli_cluster, cli_data, cli_simulate
 from sweep.cli_options import (
     DONE,
     FAILED,
     INTERRUPTED,
     WRONG,
+    ClusterFile,
     Json,
     Overrides,
+    Prices,
     Storage,
     StudyName,
     TrialStart,
@@ -54,6 +56,7 @@ app = typer.Typer(
 )
 app.add_typer(cli_data.app, name="data")
 app.add_typer(cli_cluster.app, name="cluster")
+app.command(epilog=cli_simulate.EXAMPLES)(cli_simulate.simulate)
 
 
 class ExecutorName(str, Enum):  # noqa: UP042 - typer shows the values of a str enum
@@ -68,6 +71,7 @@ class ExecutorName(str, Enum):  # noqa: UP042 - typer shows the values of a str 
         "sweep plan first-align --counts",
         "sweep plan my-study.toml",
         "sweep plan my-study.toml --set 'seeds.report=[1,2,3]' --json",
+        "sweep plan first-align --counts --cluster cluster.yaml --set resources.gpus=0.25",
     )
 )
 def plan(
@@ -78,6 +82,8 @@ def plan(
     counts: Annotated[
         bool, typer.Option("--counts", help="Only count the grid: no data or encoder needed.")
     ] = False,
+    cluster: ClusterFile = None,
+    price: Prices = None,
     as_json: Json = False,
 ) -> None:
     """Show cells and trials, what is done, what is left, and what it costs."""
@@ -87,11 +93,13 @@ def plan(
     from sweep.opened import open_study
 
     loaded = _load(study, overrides)
-    made = counted(loaded) if counts else open_study(loaded, storage).plan()
+    opened = None if counts else open_study(loaded, storage)
+    made = opened.plan() if opened else counted(loaded)
+    quote = cli_simulate.quote(loaded, made, opened, cluster, price) if cluster else None
     if as_json:
-        return print_json(planning.as_json(made))
+        return print_json(planning.as_json(made) | ({"quote": quote.content} if quote else {}))
     screen.show(*screen.plan_rows(made))
-    return _print_lines(screen.plan_lines(made))
+    return _print_lines([*screen.plan_lines(made), *(quote.lines if quote else ())])
 
 
 @app.command(

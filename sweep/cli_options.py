@@ -32,6 +32,13 @@ Storage = Annotated[
 Uri = Annotated[
     str | None, typer.Option(metavar="URI", help="MLflow server or database; else the study's.")
 ]
+ClusterFile = Annotated[
+    str | None, typer.Option(metavar="FILE", help="Cluster file of `ray up`: the price there.")
+]
+Prices = Annotated[
+    list[str] | None,
+    typer.Option("--price", metavar="NAME=USD", help="Dollars an hour of a machine or node type."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 

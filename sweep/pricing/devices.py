@@ -1,0 +1,85 @@
+"""What a trial runs on: how many operations a second this code is assumed to get out of it."""
+
+import re
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from sweep.complaints import StudyError, closest
+
+_GAIN = 0.5  # share of the idle half that a crowd of small trials is assumed to fill
+
+CPU = "cpu"
+"""Name of a CPU core among the devices."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """One kind of processor.
+
+    Attributes:
+        name: `cpu` (one core), `T4`, `A100`, ...
+        single: Operations a second in fp32 that a lone trial is assumed to reach.
+        half: The same in fp16 or bf16.
+        memory: Bytes.
+    """
+
+    name: str
+    single: float
+    half: float
+    memory: float
+
+    def rate(self, precision: str, share: float = 1.0) -> float:
+        """Operations a second of one trial that has a share of the device.
+
+        Several trials on one card fill gaps that each leaves alone: with `k = 1 / share` trials
+        together they are assumed to do `1 + (1 - 1/k) / 2` times the work of one.
+
+        Args:
+            precision: `fp32`, `bf16` or `fp16`.
+            share: Of a GPU, in (0, 1]; for CPUs the number of cores.
+        """
+        peak = self.single if precision == "fp32" else self.half
+        if self.name == CPU:
+            return float(peak * share**0.9)  # two cores are not quite twice as fast as one
+        share = min(share, 1.0)
+        return peak * share * (1 + _GAIN * (1 - share))
+
+
+def device(name: str) -> Device:
+    """A device by its name in the table, or by what the driver calls it (`Tesla T4`).
+
+    Raises:
+        StudyError: it is not in the table.
+    """
+    found = device_named(name)
+    if found is None:
+        raise StudyError(f"unknown device '{name}'.{closest(name, known())}")
+    return found
+
+
+def device_named(name: str) -> Device | None:
+    """A device by any of its names; None when it is not in the table."""
+    words = set(re.findall(r"[a-z0-9]+", name.lower()))
+    for key, values in _devices().items():
+        if {text.lower() for text in values["names"]} & words:
+            return Device(
+                name=key,
+                single=values["single"] * values["reached_single"] * 1e12,
+                half=values["half"] * values["reached_half"] * 1e12,
+                memory=values["memory"] * 1e9,
+            )
+    return None
+
+
+def known() -> tuple[str, ...]:
+    """Names of all devices."""
+    return tuple(_devices())
+
+
+@cache
+def _devices() -> dict[str, Any]:
+    text = resources.files("sweep.pricing").joinpath("devices.toml").read_text("utf-8")
+    return {name: values for name, values in tomllib.loads(text).items() if name != "note"}

@@ -1,0 +1,179 @@
+"""Operations of a trial, worked by hand on tiny shapes, and what the tables know."""
+
+import json
+
+import pytest
+
+from sweep.complaints import StudyError
+from sweep.pricing.devices import device, device_named, known
+from sweep.pricing.sizes import Shape, Size, shape_of, size_of
+from sweep.pricing.work import Reckoner, forward, frozen_share
+from trainables.spec import (
+    DataRef,
+    EncoderRef,
+    HyperParameters,
+    Request,
+    SimilarityRequest,
+    TrialSpec,
+)
+
+SHAPE = Shape(layers=2, hidden=10, inner=40, vocabulary=1000)
+"""A block of 4 x 100 + 2 x 400 = 1,200 weights."""
+
+
+def ref(code="xx_toy", split="train", **changes):
+    values = {"location": "", "fingerprint": f"{code}-{split}", "language": code[:2]}
+    return DataRef(code=code, split=split, **values | changes)
+
+
+def spec(ablation="ref", **changes):
+    values = {
+        "task": "upos",
+        "encoder": EncoderRef(name="m", location="", fingerprint="f", n_layers=2),
+        "source": "xx",
+        "train": ref(),
+        "dev": ref(split="dev"),
+        "ablation": ablation,
+        "hyper": HyperParameters(learning_rate=1e-4, batch_size=10, epochs=3),
+        "seed": 1,
+    }
+    return TrialSpec(**values | changes)
+
+
+@pytest.fixture
+def reckoner(monkeypatch):
+    """One encoder of `SHAPE`; files of 100 sentences of 4 words, 8 pieces each."""
+    monkeypatch.setattr("sweep.pricing.work.shape_of", lambda _encoder: SHAPE)
+    monkeypatch.setattr("sweep.pricing.work.size_of", lambda _ref: Size(sentences=100, words=400))
+    return Reckoner()
+
+
+PASS = 2 * (2 * 1200 + 8 * 10 * 8) * 800
+"""Two layers, 2 operations a weight and 4 x 2 x width x length of attention, for 800 pieces."""
+
+
+def test_a_pass_over_a_file_is_counted_by_hand():
+    """100 sentences of 6 words are 9 + 2 pieces long at 1.5 pieces a word."""
+    size = Size(sentences=100, words=400)
+    assert size.pieces == 800
+    assert forward(SHAPE, size) == PASS
+    assert forward(SHAPE, Size(sentences=0, words=0)) == 0
+
+
+def test_training_is_three_passes_an_epoch_and_a_look_at_dev(reckoner):
+    """3 epochs x (3 + 1) passes, and 30 steps of the optimiser on all weights."""
+    work = reckoner.work(spec(), Request(), trains=True)
+    weights = 2 * 1200 + 1000 * 10
+    assert work.train == pytest.approx(12 * PASS + 70 * weights * 30)
+    assert work.evaluate == 0
+
+
+def test_half_frozen_saves_half_of_the_backward_pass(reckoner):
+    """`freeze:1` of 2 layers: 2 of 3 passes an epoch, and half of the optimiser's work."""
+    work = reckoner.work(spec("freeze:1"), Request(), trains=True)
+    weights = 2 * 1200 + 1000 * 10
+    assert work.train == pytest.approx(3 * (2 + 1) * PASS + 70 * weights * 30 / 2)
+
+
+@pytest.mark.parametrize(
+    ("ablation", "share"),
+    [("ref", 0), ("freeze:0", 0), ("freeze:1", 0.5), ("reinit:2+freeze:2", 1), ("freeze:9", 1)],
+)
+def test_the_frozen_share_is_read_from_the_name(ablation, share):
+    """Alone or composed; never above one."""
+    assert frozen_share(ablation, SHAPE) == share
+
+
+def test_each_file_is_looked_at_once(reckoner):
+    """A target that is also compared costs one pass, its comparison comes on top."""
+    en, fr = ref("en_pud", "test"), ref("fr_pud", "test")
+    both = Request(
+        targets=(en, fr), similarity=SimilarityRequest(parallel=(en, fr), pivots=("en",))
+    )
+    plain = reckoner.work(spec(), Request(targets=(en, fr)), trains=False)
+    compared = reckoner.work(spec(), both, trains=False)
+    assert plain.evaluate == compared.evaluate == 2 * PASS
+    assert compared.fixed_s > plain.fixed_s
+    assert plain.train == 0
+
+
+def test_parts_of_a_file_cost_their_part(tmp_path):
+    """Three sentences of 2, 1 and 3 words; ranges and empty nodes are no words."""
+    rows = ["1\ta\n2\tb", "1-2\tab\n1\ta\n1.1\tx", "# c\n1\ta\n2\tb\n3\tc"]
+    file = tmp_path / "xx_toy-ud-test.conllu"
+    file.write_text("".join(row + "\n\n" for row in rows))
+    here = {"location": str(file)}
+    assert size_of(ref(**here)) == Size(sentences=3, words=6, is_counted=True)
+    assert size_of(ref(limit=2, **here)) == Size(sentences=2, words=4, is_counted=True)
+    assert size_of(ref(limit=2, skip=2, **here)).sentences == 1
+
+
+def test_other_layouts_are_counted_by_lines(tmp_path):
+    """A word a line with blank lines between sentences, or an example a line."""
+    words, examples = tmp_path / "train", tmp_path / "x.tsv"
+    words.write_text("en:a\tO\nen:b\tO\n\nen:c\tO\n\n")
+    examples.write_text("one two\tthree\t1\nfour\tfive\t0\n")
+    assert size_of(ref(location=str(words))) == Size(sentences=2, words=3, is_counted=True)
+    assert size_of(ref(location=str(examples))) == Size(sentences=2, words=7, is_counted=True)
+
+
+@pytest.mark.parametrize(
+    ("code", "split", "sentences"),
+    [
+        ("en_ewt", "train", 12544),
+        ("en_ewt@2.4", "train", 12544),
+        ("cs_pud", "test", 1000),
+        ("wikiann-ru", "dev", 10000),
+        ("xnli:xnli/dev-en.tsv[:2000]", "test", 2000),
+        ("qq_unheard", "dev", 1500),
+    ],
+)
+def test_files_that_are_not_here_have_a_listed_size(code, split, sentences):
+    """By name, by ending, by family, else a middling treebank; not counted as counted."""
+    size = size_of(ref(code, split))
+    assert (size.sentences, size.is_counted) == (sentences, False)
+    assert size_of(ref(code, split, limit=7)).sentences == 7
+
+
+def test_an_encoder_says_its_shape_or_is_listed(tmp_path):
+    """`config.json` goes first; then the list of names; then a base-size encoder, and doubt."""
+    config = {"hidden_size": 384, "intermediate_size": 1536, "vocab_size": 99}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    folder = EncoderRef(name="x", location=str(tmp_path), fingerprint="f", n_layers=12)
+    listed = EncoderRef(
+        name="FacebookAI/xlm-roberta-large", location="", fingerprint="", n_layers=1
+    )
+    unknown = EncoderRef(name="me/mine", location="", fingerprint="f", n_layers=1)
+    assert shape_of(folder) == Shape(layers=12, hidden=384, inner=1536, vocabulary=99)
+    assert (shape_of(listed).layers, shape_of(listed).hidden) == (24, 1024)
+    assert not shape_of(unknown).is_known
+
+
+@pytest.mark.parametrize(
+    ("told", "name"),
+    [
+        ("Tesla T4", "T4"),
+        ("NVIDIA A10G", "A10G"),
+        ("NVIDIA A100-SXM4-80GB", "A100"),
+        ("NVIDIA H200", "H100"),
+        ("cpu", "cpu"),
+    ],
+)
+def test_drivers_names_are_understood(told, name):
+    """What `torch.cuda.get_device_name` gives leads to the table."""
+    assert device(told).name == name
+
+
+def test_an_unknown_device_is_refused_with_those_known():
+    """Never guessed."""
+    assert device_named("Abacus 3000") is None
+    with pytest.raises(StudyError, match=r"unknown device 'T44'\. Did you mean 'T4'"):
+        device("T44")
+
+
+@pytest.mark.parametrize("name", [name for name in known() if name != "cpu"])
+def test_more_trials_on_a_card_are_slower_each_and_faster_together(name):
+    """Four trials at a quarter do more than one alone, and less than four."""
+    card = device(name)
+    assert card.rate("fp32") < 4 * card.rate("fp32", 0.25) < 4 * card.rate("fp32")
+    assert card.rate("bf16") > card.rate("fp32")
