@@ -6,8 +6,9 @@ its intervals; within a seed ablation by ablation, `ref` first, as every other c
 difference to it; within an ablation task by task and source by source.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 from sweep.complaints import StudyError, wrong_value
 from sweep.identity import cell_id, trial_id
@@ -22,6 +23,9 @@ from trainables.spec import (
     TrialOptions,
     TrialSpec,
 )
+
+Phase = Literal["probe", "search", "report"]
+"""What a trial is for."""
 
 REFERENCE = "ref"
 PROBE = "probe"
@@ -38,9 +42,31 @@ class PlannedTrial:
         cell_id: Id of its cell.
         spec: What to train.
         request: What to measure on it.
+        phase: What it is for: `probe`, `search`, or `report`.
+        is_open: A search has still to say with which hyper-parameters it is run; those of `spec`
+            stand in for them, and it has no id yet.
+        ended: How a trial of a search ended (`done`, `pruned`, `failed`); empty if it did not.
     """
 
     trial_id: str
+    cell_id: str
+    spec: TrialSpec
+    request: Request
+    phase: Phase = "report"
+    is_open: bool = False
+    ended: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Template:
+    """One cell of the grid: its trials, less seed and searched hyper-parameters.
+
+    Attributes:
+        cell_id: Id of the cell.
+        spec: A trial of it.
+        request: What is measured on each trial that is reported.
+    """
+
     cell_id: str
     spec: TrialSpec
     request: Request
@@ -53,8 +79,8 @@ def planned(study: Study, resolved: Resolved) -> tuple[PlannedTrial, ...]:
         StudyError: an ablation is unknown, does not fit the encoder, or is named twice.
     """
     cells: dict[tuple[str, str, str], str] = {}  # a hash a cell, not a hash a seed
-    trials = []
-    for spec, request in [*_probes(study, resolved), *_trials(study, resolved)]:
+    trials = list(probes(study, resolved))
+    for spec, request in _trials(study, resolved, study.seeds.report):
         cell = spec.task, spec.source, spec.ablation
         if cell not in cells:
             cells[cell] = cell_id(spec)
@@ -62,6 +88,33 @@ def planned(study: Study, resolved: Resolved) -> tuple[PlannedTrial, ...]:
             PlannedTrial(trial_id=trial_id(spec), cell_id=cells[cell], spec=spec, request=request)
         )
     return tuple(trials)
+
+
+def probes(study: Study, resolved: Resolved) -> tuple[PlannedTrial, ...]:
+    """The trials that train nothing."""
+    return tuple(
+        PlannedTrial(
+            trial_id=trial_id(spec),
+            cell_id=cell_id(spec),
+            spec=spec,
+            request=request,
+            phase="probe",
+        )
+        for spec, request in _probes(study, resolved)
+    )
+
+
+def templates(study: Study, resolved: Resolved) -> tuple[Template, ...]:
+    """The cells of a study, in the order of use.
+
+    Raises:
+        StudyError: an ablation is unknown, does not fit the encoder, or is named twice.
+    """
+    seed = study.seeds.report[0]
+    return tuple(
+        Template(cell_id=cell_id(spec), spec=spec, request=request)
+        for spec, request in _trials(study, resolved, (seed,))
+    )
 
 
 def ablations(study: Study, n_layers: int) -> tuple[str, ...]:
@@ -108,7 +161,9 @@ def _probes(study: Study, resolved: Resolved) -> Iterator[tuple[TrialSpec, Reque
     yield spec, Request(similarity=similarity)
 
 
-def _trials(study: Study, resolved: Resolved) -> Iterator[tuple[TrialSpec, Request]]:
+def _trials(
+    study: Study, resolved: Resolved, seeds: Iterable[int]
+) -> Iterator[tuple[TrialSpec, Request]]:
     settings = {task: study.settings(task) for task in study.grid.task}
     requests = {
         (task, source): Request(
@@ -121,7 +176,7 @@ def _trials(study: Study, resolved: Resolved) -> Iterator[tuple[TrialSpec, Reque
         for source in study.grid.source
     }
     names = ablations(study, resolved.encoder.n_layers)
-    for seed in study.seeds.report:
+    for seed in seeds:
         for ablation in names:
             for (task, source), request in requests.items():
                 spec = TrialSpec(

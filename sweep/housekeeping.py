@@ -6,7 +6,8 @@ tidies up.
 """
 
 import threading
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -41,14 +42,14 @@ class Shows(Protocol):
 class Housekeeper:
     """Looks after a store while trials run: `with Housekeeper(...):`, then `finish()`.
 
-    The ledger is its own until the block is left.
+    The ledger is its own until the block is left, but for questions that look into its sets.
 
     Args:
         store: The store.
         ledger: Its ledger.
         lock: The driver's lock on it.
         tracker: Where committed trials are shown; None for nowhere.
-        trial_ids: Trials of the study; others' commits are not shown.
+        trial_ids: Trials of the study; others' commits are not shown. More may be added to it.
         console: Where warnings go.
     """
 
@@ -59,14 +60,14 @@ class Housekeeper:
         lock: DriverLock,
         *,
         tracker: Shows | None,
-        trial_ids: Collection[str],
+        trial_ids: AbstractSet[str],
         console: Console,
     ) -> None:
         self._store = store
         self._ledger = ledger
         self._lock = lock
         self._tracker = tracker
-        self._trial_ids = frozenset(trial_ids)
+        self._trial_ids = trial_ids
         self._console = console
         self._n_loose = 0
         self._said: set[str] = set()
@@ -97,7 +98,7 @@ class Housekeeper:
 
     def _work(self) -> None:
         # What earlier runs committed may have died before it was shown.
-        self._show(self._trial_ids)
+        self._show(tuple(self._trial_ids))
         while not self._stop.wait(PERIOD_S):
             self._look()
             if self._n_loose >= MANY:
@@ -113,7 +114,7 @@ class Housekeeper:
         self._show(trial_of(commit_id) for commit_id in new)
 
     def _show(self, trial_ids: Iterable[str]) -> None:
-        ours = self._trial_ids.intersection(trial_ids)
+        ours = {trial for trial in trial_ids if trial in self._trial_ids}
         if self._tracker is None or not ours:
             return
         try:

@@ -7,7 +7,7 @@ fields that hold their default, keys sorted. So an option added later leaves old
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from hashlib import blake2b
 from typing import Any
@@ -45,6 +45,30 @@ def cell_id(spec: TrialSpec) -> str:
     """
     kept = {name: value for name, value in identity(spec).items() if name not in CELL_APART}
     return _digest(b"cell", {"v": PROTOCOL_VERSION, **kept})
+
+
+def search_id(spec: TrialSpec, searched: Collection[str], decides: Mapping[str, Any]) -> str:
+    """The id of a search: its cell, the hyper-parameters that it does not search, and its rules.
+
+    Args:
+        spec: Any trial of the cell.
+        searched: Names of the searched hyper-parameters; their values in `spec` play no part.
+        decides: All else that decides which points are tried, as plain JSON.
+
+    Returns:
+        16 hexadecimal digits.
+    """
+    whole = identity(spec)
+    fixed = {name: value for name, value in whole.get("hyper", {}).items() if name not in searched}
+    cell = {name: value for name, value in whole.items() if name not in CELL_APART}
+    content = {"v": PROTOCOL_VERSION, "cell": cell, "hyper": fixed, **decides}
+    return _digest(b"search", content)
+
+
+def seed_of(*names: object) -> int:
+    """A seed that depends on names only; 32 bits."""
+    text = CANONICAL.encode([str(name) for name in names])
+    return int.from_bytes(blake2b(text.encode(), digest_size=4, person=b"xling-seed").digest())
 
 
 def request_hash(request: Request) -> str:

@@ -5,13 +5,17 @@ trials count as left, and an ablation is checked for its spelling only, not agai
 """
 
 import re
+from dataclasses import replace
 
 import pyarrow as pa
 
 from analysis.schema import TABLES
-from sweep.grid import planned
+from sweep.grid import PlannedTrial, planned
 from sweep.plan import Plan, make_plan
 from sweep.resolve import Resolved, assembled, wanted_files
+from sweep.search.layout import lay_out, needs_layout
+from sweep.search.log import MemoryLog
+from sweep.search.results import NoResults
 from sweep.study import Study
 from trainables.data.treebanks import language_of
 from trainables.spec import DataRef, EncoderRef, Request, TrialSpec
@@ -47,7 +51,18 @@ def counted(study: Study) -> Plan:
         StudyError: an ablation is unknown, misspelt, or named twice.
         DataError: the name of a target says no language.
     """
-    return make_plan(study, planned(study, imagined(study)), _Nothing())
+    return make_plan(study, trials_of(study), _Nothing())
+
+
+def trials_of(study: Study) -> tuple[PlannedTrial, ...]:
+    """All its trials, with stand-ins for those that a search has still to decide.
+
+    Raises:
+        StudyError: an ablation is unknown, misspelt, or named twice.
+    """
+    if not needs_layout(study):
+        return planned(study, imagined(study))
+    return lay_out(study, imagined(study), log=MemoryLog(), results=NoResults()).trials()
 
 
 def imagined(study: Study) -> Resolved:
@@ -66,7 +81,8 @@ def imagined(study: Study) -> Resolved:
     encoder = EncoderRef(
         name=name, location="", fingerprint=f"imagined:{name}", n_layers=_layers_named(study)
     )
-    return assembled(study, encoder, files)
+    found = assembled(study, encoder, files)
+    return replace(found, oracle=found.targets) if study.search.is_on else found
 
 
 def _layers_named(study: Study) -> int:

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from sweep.grid import PROBE, PlannedTrial
+from sweep.grid import PlannedTrial
 from sweep.identity import request_hash
 from sweep.opened import Opened
 from trainables.spec import Job, Workspace
@@ -13,10 +13,10 @@ CACHE_VARIABLE = "XLING_CACHE"
 
 
 def jobs_left(opened: Opened) -> list[Job]:
-    """The jobs that would complete a study, in the order to run them."""
+    """The jobs that would complete a study, in the order to run them, as far as they are known."""
     jobs = []
     for trial in opened.trials:
-        job = _job(opened, trial)
+        job = None if trial.is_open or trial.ended else job_of(opened, trial)
         if job is not None:
             jobs.append(job)
     return jobs
@@ -28,7 +28,8 @@ def cache_folder() -> str:
     return str(Path(named or "~/.cache/xling-sweep").expanduser().absolute())
 
 
-def _job(opened: Opened, trial: PlannedTrial) -> Job | None:
+def job_of(opened: Opened, trial: PlannedTrial) -> Job | None:
+    """The job of one trial; None when nothing of it is left to do."""
     request = opened.ledger.missing(trial.trial_id, trial.spec, trial.request)
     if request is None:
         return None
@@ -48,5 +49,5 @@ def _job(opened: Opened, trial: PlannedTrial) -> Job | None:
             memory_fraction=resources.gpus or 1.0,
         ),
         store=opened.store,
-        phase="probe" if trial.spec.task == PROBE else "report",
+        phase=trial.phase,
     )

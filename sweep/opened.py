@@ -6,7 +6,11 @@ from pathlib import Path
 from sweep.grid import PlannedTrial, planned
 from sweep.ledger import Failure, Ledger
 from sweep.plan import Plan, make_plan
-from sweep.resolve import resolve
+from sweep.resolve import Resolved, resolve
+from sweep.search.layout import Layout, lay_out, needs_layout
+from sweep.search.log import StoreLog
+from sweep.search.results import CommittedResults
+from sweep.storage import Store
 from sweep.study import Study
 
 
@@ -17,19 +21,31 @@ class Opened:
     Attributes:
         study: The study.
         store: Root of its store: an absolute path or a URI.
-        trials: All its trials, in the order in which they are run.
+        trials: All its trials, in the order in which they are run; stand-ins for those that a
+            search has still to decide.
         ledger: What the store knows.
+        layout: Its searches and cells; None when its grid says all.
+        results: What they know of their trials.
+        resolved: Its files, where a later look at the store will need them again.
     """
 
     study: Study
     store: str
     trials: tuple[PlannedTrial, ...]
     ledger: Ledger
+    layout: Layout | None = None
+    results: CommittedResults | None = None
+    resolved: Resolved | None = None
 
     @property
     def trial_ids(self) -> tuple[str, ...]:
-        """Ids of the study's trials, in order."""
-        return tuple(trial.trial_id for trial in self.trials)
+        """Ids of the study's trials that can be named by now, in order."""
+        return tuple(trial.trial_id for trial in self.trials if not trial.is_open)
+
+    @property
+    def reported(self) -> tuple[PlannedTrial, ...]:
+        """The trials of tables and probes: not those that only search."""
+        return tuple(trial for trial in self.trials if trial.phase != "search")
 
     @property
     def folder(self) -> str:
@@ -64,13 +80,44 @@ def open_study(study: Study, storage: str | None = None) -> Opened:
         StudyError: a file is missing, or an ablation does not fit.
         TableError: the store holds something that is not ours.
     """
-    store = store_of(study, storage)
+    return _opened(study, store_of(study, storage), resolve(study))
+
+
+def again(opened: Opened) -> Opened:
+    """The study as its store knows it by now."""
+    if opened.resolved is None:
+        opened.ledger.refresh()
+        return opened
+    return _opened(opened.study, opened.store, opened.resolved)
+
+
+def _opened(study: Study, store: str, resolved: Resolved) -> Opened:
+    ledger = Ledger(store)
+    if not needs_layout(study):
+        trials = planned(study, resolved)
+        return Opened(study=study, store=store, trials=trials, ledger=ledger)
+    layout, results = laid_out(study, store, resolved, ledger)
+    layout.decide(lambda t: ledger.missing(t.trial_id, t.spec, t.request) is None)
     return Opened(
         study=study,
         store=store,
-        trials=planned(study, resolve(study)),
-        ledger=Ledger(store),
+        resolved=resolved,
+        trials=layout.trials(),
+        ledger=ledger,
+        layout=layout,
+        results=results,
     )
+
+
+def laid_out(
+    study: Study, store: str, resolved: Resolved, ledger: Ledger
+) -> tuple[Layout, CommittedResults]:
+    """Searches and cells of a study, with what its store knows of them."""
+    home = Store(store)
+    results = CommittedResults(ledger, home, takes_pruned=study.search.prune != "off")
+    layout = lay_out(study, resolved, log=StoreLog(home), results=results)
+    results.prepare([i for search in layout.searches for i in search.asked_before()])
+    return layout, results
 
 
 def store_of(study: Study, storage: str | None = None) -> str:

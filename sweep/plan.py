@@ -89,6 +89,16 @@ class Plan:
         return len({t.trial.cell_id for t in self.trials if t.trial.spec.task != PROBE})
 
     @property
+    def n_searching(self) -> int:
+        """Trials that only search for hyper-parameters."""
+        return sum(left.trial.phase == "search" for left in self.trials)
+
+    @property
+    def n_open(self) -> int:
+        """Trials whose hyper-parameters a search has still to find."""
+        return sum(left.trial.is_open for left in self.trials)
+
+    @property
     def n_again(self) -> int:
         """Trials that are trained once more for want of their weights."""
         return sum(trial.is_again for trial in self.left)
@@ -122,6 +132,8 @@ def as_json(plan: Plan) -> dict[str, Any]:
         "store": plan.store,
         "cells": plan.n_cells,
         "trials": len(plan.trials),
+        "search": plan.n_searching,
+        "open": plan.n_open,
         **{work: plan.counts[work] for work in ("train", "measure", "done")},
         "trained_again": plan.n_again,
         "seconds": None if plan.n_unpriced else plan.seconds,
@@ -135,6 +147,9 @@ def as_json(plan: Plan) -> dict[str, Any]:
                 "source": left.trial.spec.source,
                 "ablation": left.trial.spec.ablation,
                 "seed": left.trial.spec.seed,
+                "phase": left.trial.phase,
+                "open": left.trial.is_open,
+                "ended": left.trial.ended,
                 "work": left.work,
                 "targets": [ref.code for ref in left.request.targets] if left.request else [],
                 "similarity": bool(left.request and left.request.similarity),
@@ -146,15 +161,24 @@ def as_json(plan: Plan) -> dict[str, Any]:
 
 
 def by_cell(plan: Plan) -> dict[tuple[str, str, str], Counter[str]]:
-    """(task, source, ablation) -> trials by what is left of them, in the order of the plan."""
+    """(task, source, ablation) -> trials by what is left of them, in the order of the plan.
+
+    Trials of a search count apart: `search left`, `search done`, `search pruned`, `search failed`.
+    """
     cells: dict[tuple[str, str, str], Counter[str]] = defaultdict(Counter)
     for left in plan.trials:
-        spec = left.trial.spec
-        cells[spec.task, spec.source, spec.ablation][left.work] += 1
+        spec, is_search = left.trial.spec, left.trial.phase == "search"
+        counts = cells[spec.task, spec.source, spec.ablation]
+        counts[f"search {left.trial.ended or 'left'}" if is_search else left.work] += 1
     return dict(cells)
 
 
 def _left(trial: PlannedTrial, known: Known, prices: Mapping[tuple[Any, ...], float]) -> Left:
+    if trial.ended:
+        return Left(trial=trial, work="done", request=None)
+    if trial.is_open:
+        seconds = prices.get(_kind("train", trial.spec))
+        return Left(trial=trial, work="train", request=trial.request, seconds=seconds)
     request = known.missing(trial.trial_id, trial.spec, trial.request)
     if request is None:
         return Left(trial=trial, work="done", request=None)
@@ -215,5 +239,18 @@ def _notes(study: Study) -> Iterable[str]:
     for source, tasks in untested.items():
         of = f" of {', '.join(tasks)}" if len(tasks) < len(study.grid.task) else ""
         yield f"source '{source}' is not among the targets{of}: its cross-lingual gap is undefined."
-    if len(study.seeds.report) == 1:
+    until = study.seeds.until
+    if until is not None and until.max > len(study.seeds.report):
+        yield (
+            f"up to {until.max - len(study.seeds.report)} more seeds a cell, where the interval of "
+            f"a difference reaches further than {until.half_width}; they are not counted here."
+        )
+    for task in study.grid.task:
+        size = study.space(task).size
+        if size is not None and study.search.trials is not None and size <= study.search.trials:
+            yield (
+                f"the search of '{task}' has {size} points and tries {study.search.trials}: "
+                'method = "grid" tries each once.'
+            )
+    if len(study.seeds.report) == 1 and until is None:
         yield "one seed: no spread, no intervals, no tests."

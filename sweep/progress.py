@@ -18,7 +18,7 @@ from rich.text import Text
 
 from sweep.executor import Watch
 from sweep.worker import Outcome
-from trainables.spec import CurvePoint, Job
+from trainables.spec import CurvePoint, Job, TrialSpec
 
 QUIET_S = 30.0
 """Off a terminal, seconds without a line after which an epoch's end is worth one."""
@@ -81,8 +81,12 @@ class Board:
     def expect(self, jobs: Iterable[Job]) -> None:
         """Add jobs that are to be done."""
         for job in jobs:
-            self._row(job).total += 1
-            self._left[job.spec.task] += 1
+            self.foresee(job.spec)
+
+    def foresee(self, spec: TrialSpec, more: int = 1) -> None:
+        """Add jobs of a kind that are to be done, or take some away."""
+        self._row_of(spec).total += more
+        self._left[spec.task] += more
 
     def started(self, job: Job, now: float) -> None:
         """A worker has taken up a job."""
@@ -166,7 +170,10 @@ class Board:
         return max([work / self._at_once, *rests])
 
     def _row(self, job: Job) -> Row:
-        name = job.spec.ablation if job.spec.hyper.epochs else "pretrained"
+        return self._row_of(job.spec)
+
+    def _row_of(self, spec: TrialSpec) -> Row:
+        name = spec.ablation if spec.hyper.epochs else "pretrained"
         return self._rows.setdefault(name, Row(name))
 
 

@@ -44,7 +44,8 @@ def report_study(
         UnknownPaper: `against` names none.
         StudyError: nothing is committed yet, or the store is no folder and none was named.
     """
-    tables = opened.ledger.tables(opened.trial_ids)
+    reported = opened.reported
+    tables = opened.ledger.tables([t.trial_id for t in reported if not t.is_open])
     if not tables.trials.num_rows:
         raise StudyError(
             f"{opened.study.name}: no trial has ended yet in {opened.store}. "
@@ -57,8 +58,8 @@ def report_study(
         title=opened.study.name,
         study_text=study_text(name, overrides),
         targets=_targets(opened),
-        seeds=opened.study.seeds.report,
-        planned=planned_rows(opened.trials),
+        seeds={trial.spec.seed for trial in reported if trial.phase == "report"},
+        planned=planned_rows(reported),
         measure=similarity.measures[0] if similarity else "",
         against=against,
     )
@@ -79,7 +80,8 @@ def planned_rows(trials: Sequence[PlannedTrial]) -> pa.Table:
     """Trials before they have run, as rows of the trials table."""
     rows = [
         {
-            "trial_id": trial.trial_id,
+            # A trial without hyper-parameters has no id yet, and still has its place in tables.
+            "trial_id": trial.trial_id or f"open-{trial.cell_id}-{trial.spec.seed}",
             "task": trial.spec.task,
             "encoder": trial.spec.encoder.name,
             "encoder_fingerprint": trial.spec.encoder.fingerprint,

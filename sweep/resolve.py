@@ -2,7 +2,8 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from sweep.complaints import StudyError
@@ -29,6 +30,8 @@ class Resolved:
         dev: (task, source) -> what the best epoch is selected on.
         targets: Task -> its test sets, in the order of the study file.
         parallel: Parallel sentences, one file a language; empty when nothing is compared.
+        oracle: Task -> what the trials of a search are tested on, for the oracle: the targets' dev
+            files where there are some, else the targets; empty when nothing is searched.
     """
 
     encoder: EncoderRef
@@ -36,6 +39,7 @@ class Resolved:
     dev: Mapping[tuple[str, str], DataRef]
     targets: Mapping[str, tuple[DataRef, ...]]
     parallel: tuple[DataRef, ...]
+    oracle: Mapping[str, tuple[DataRef, ...]] = field(default_factory=dict)
 
 
 def resolve(study: Study) -> Resolved:
@@ -50,7 +54,25 @@ def resolve(study: Study) -> Resolved:
         encoder = encoder_ref(study.encoder.model, study.encoder.revision)
     except EncoderError as error:
         raise StudyError(f"{study.file}: encoder.model: {error}") from None
-    return assembled(study, encoder, files)
+    found = assembled(study, encoder, files)
+    return replace(found, oracle=_oracle(study, files)) if study.search.is_on else found
+
+
+def _oracle(study: Study, files: Mapping[File, DataRef]) -> dict[str, tuple[DataRef, ...]]:
+    """The targets' dev files; the targets themselves where there are none."""
+    root = data_root(study)
+    found: dict[str, DataRef] = {}
+    for task in study.grid.task:
+        for code in study.target_codes(task):
+            if code not in found:
+                found[code] = test = files[test_file(study, code)]
+                with suppress(DataError):  # there is none
+                    dev = data_ref(root, code, "dev", study.evaluate.limit)
+                    if dev.key != test.key:  # one file may serve as any split
+                        found[code] = dev
+    return {
+        task: tuple(found[code] for code in study.target_codes(task)) for task in study.grid.task
+    }
 
 
 def assembled(study: Study, encoder: EncoderRef, files: Mapping[File, DataRef]) -> Resolved:

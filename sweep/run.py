@@ -15,17 +15,19 @@ from rich.console import Console
 from sweep.commit import commit_failure
 from sweep.complaints import StudyError, wrong_value
 from sweep.executor import WORKER, Executor
+from sweep.grid import PlannedTrial
 from sweep.housekeeping import Housekeeper
-from sweep.jobs import cache_folder, jobs_left
+from sweep.jobs import cache_folder, job_of, jobs_left
 from sweep.ledger import Ledger
 from sweep.lock import DriverLock
-from sweep.opened import Opened, open_study
+from sweep.opened import Opened, again, open_study
 from sweep.progress import Board, shown
 from sweep.schedule import FixedSchedule
+from sweep.search.schedule import SearchSchedule
 from sweep.storage import StorageError, Store
 from sweep.study import Study
 from sweep.worker import Outcome
-from trainables.spec import Job
+from trainables.spec import Job, TrialSpec
 
 if TYPE_CHECKING:
     from sweep.tracking import Tracker
@@ -47,6 +49,7 @@ class RunSummary:
         failures: The last word on each failed job.
         seconds: Duration of the run.
         untracked: Trials that MLflow does not show yet; `sweep track` completes it.
+        void: Points of a search that failed for good; the search goes on without them.
     """
 
     study: str
@@ -60,11 +63,12 @@ class RunSummary:
     failures: Sequence[Outcome] = ()
     seconds: float = 0.0
     untracked: int = 0
+    void: int = 0
 
     @property
     def is_complete(self) -> bool:
         """Nothing of the study is left to do."""
-        return self.total == self.already + self.done + self.pruned
+        return self.total == self.already + self.done + self.pruned + self.void
 
 
 class Interrupted(KeyboardInterrupt):
@@ -119,40 +123,44 @@ def run_study(
     opened = open_study(study, store)
     home = Store(opened.store)
     with DriverLock(home) as lock:
-        opened.ledger.refresh()  # what another driver has done before we had the lock
-        jobs = jobs_left(opened)
+        opened = again(opened)  # what another driver has done before we had the lock
+        work = _Work(opened)
         _keep_study(opened, home)
+        settled = _settled(opened)
         known = RunSummary(
             study=study.name,
             store=opened.store,
             total=len(opened.trials),
-            already=len(opened.trials) - len(jobs),
+            already=len(settled),
         )
-        if not jobs:
+        if work.schedule.is_done():
             if opened.ledger.has_loose:  # the driver before us died before it tidied up
                 _tidy(opened, home, lock, _tracker(opened, console) if on else None, console)
             return known
-        crew = _crew(study, executor, workers, worker, len(jobs))
+        crew = _crew(study, executor, workers, worker, work.schedule.total)
         tracker = _tracker(opened, console) if on else None
-        schedule = FixedSchedule(jobs)
         board = Board(began=began, already=known.already)
-        board.expect(jobs)
+        work.show_on(board)
         keeper = Housekeeper(
-            home, opened.ledger, lock, tracker=tracker, trial_ids=opened.trial_ids, console=console
+            home, opened.ledger, lock, tracker=tracker, trial_ids=work.trial_ids, console=console
         )
         started = datetime.now(UTC)
         is_interrupted = False
         try:
             with keeper, shown(board, console) as watch:
-                crew.run(schedule, watch)
+                crew.run(work.schedule, watch)
         except KeyboardInterrupt:
             is_interrupted = True
         finally:
-            _commit_silent_failures(jobs, schedule.ended, opened.ledger, started)
+            _commit_silent_failures(work.schedule, opened.ledger, started)
             keeper.finish()
+        opened = again(opened)
+        _keep_study(opened, home)
         seconds = time.monotonic() - began
         summary = replace(
-            _counted(known, jobs, opened, schedule), seconds=seconds, untracked=keeper.untracked
+            _counted(known, settled, opened, work.schedule),
+            seconds=seconds,
+            untracked=keeper.untracked,
         )
     if is_interrupted:
         console.print(
@@ -164,12 +172,46 @@ def run_study(
     return summary
 
 
+class _Work:
+    """What a run has to do: a schedule, the jobs behind it, and what the board should expect."""
+
+    def __init__(self, opened: Opened) -> None:
+        self._opened = opened
+        self._board: Board | None = None
+        self.trial_ids: set[str] = set(opened.trial_ids)
+        """Trials of the study; grows as a search finds out which they are."""
+        self.schedule: FixedSchedule | SearchSchedule
+        if opened.layout is None or opened.results is None:
+            jobs = jobs_left(opened)
+            self._specs = [job.spec for job in jobs]
+            self.schedule = FixedSchedule(jobs)
+        else:
+            self.schedule = SearchSchedule(
+                opened.layout, opened.results, self._job, foresee=self._foresee
+            )
+            self._specs = list(self.schedule.foreseen())
+
+    def show_on(self, board: Board) -> None:
+        """Tell the board what is to come, now and whenever that changes."""
+        self._board = board
+        for spec in self._specs:
+            board.foresee(spec)
+
+    def _job(self, trial: PlannedTrial) -> Job | None:
+        self.trial_ids.add(trial.trial_id)
+        return job_of(self._opened, trial)
+
+    def _foresee(self, spec: TrialSpec, more: int) -> None:
+        if self._board is not None:
+            self._board.foresee(spec, more)
+
+
 def _tidy(
     opened: Opened, home: Store, lock: DriverLock, tracker: "Tracker | None", console: Console
 ) -> None:
     """Show and compact what a driver committed before it was killed."""
     keeper = Housekeeper(
-        home, opened.ledger, lock, tracker=tracker, trial_ids=opened.trial_ids, console=console
+        home, opened.ledger, lock, tracker=tracker, trial_ids=set(opened.trial_ids), console=console
     )
     with keeper:
         pass
@@ -251,11 +293,10 @@ def _keep_study(opened: Opened, home: Store) -> None:
 
 
 def _commit_silent_failures(
-    jobs: Sequence[Job], ended: Mapping[str, Outcome], ledger: Ledger, started: datetime
+    schedule: FixedSchedule | SearchSchedule, ledger: Ledger, started: datetime
 ) -> None:
     """Give failures a row that their workers could not commit, as they had died."""
-    failed = {i: outcome for i, outcome in ended.items() if outcome.status == "failed"}
-    if not failed:
+    if not schedule.lost:
         return
     ledger.refresh()
     told = {
@@ -264,9 +305,9 @@ def _commit_silent_failures(
         if failure.finished is not None and failure.finished >= started
     }
     now = datetime.now(UTC)
-    for job in jobs:
-        outcome = failed.get(job.job_id)
-        if outcome is None or job.job_id in told or outcome.failure_kind == "storage":
+    for job in schedule.lost.values():
+        outcome = schedule.ended[job.job_id]
+        if job.job_id in told or outcome.failure_kind == "storage":
             continue
         since = now - timedelta(seconds=outcome.seconds)
         kind = outcome.failure_kind or "unknown"
@@ -276,21 +317,35 @@ def _commit_silent_failures(
             return  # the summary tells of the failure all the same
 
 
+def _settled(opened: Opened) -> dict[str, str]:
+    """Trials of which nothing is left to do -> how they ended, by what is committed."""
+    missing = opened.ledger.missing
+    return {
+        trial.trial_id: trial.ended or "done"
+        for trial in opened.trials
+        if trial.ended or not (trial.is_open or missing(trial.trial_id, trial.spec, trial.request))
+    }
+
+
 def _counted(
-    known: RunSummary, jobs: Sequence[Job], opened: Opened, schedule: FixedSchedule
+    known: RunSummary,
+    before: Mapping[str, str],
+    opened: Opened,
+    schedule: FixedSchedule | SearchSchedule,
 ) -> RunSummary:
     """Count by what is committed, which also knows of jobs whose end nobody heard of."""
-    missing = {job.trial_id for job in jobs_left(opened)}
-    ended = schedule.ended.values()
-    pruned = sum(outcome.status == "pruned" for outcome in ended)
-    failures = [outcome for outcome in ended if outcome.status == "failed"]
-    done = sum(job.trial_id not in missing for job in jobs)
+    settled = _settled(opened)
+    new = Counter(end for trial, end in settled.items() if trial not in before)
+    failures = [outcome for outcome in schedule.ended.values() if outcome.status == "failed"]
+    lost = {outcome.trial_id for outcome in failures} - settled.keys()
     return replace(
         known,
-        done=done,
-        pruned=pruned,
+        total=len(opened.trials),
+        done=new["done"],
+        pruned=new["pruned"],
+        void=new["failed"],
         failed=dict(Counter(outcome.failure_kind or "unknown" for outcome in failures)),
-        left=len(jobs) - done - pruned - len(failures),
+        left=len(opened.trials) - len(settled) - len(lost),
         failures=failures,
     )
 

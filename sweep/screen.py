@@ -77,6 +77,10 @@ def plan_lines(plan: Plan) -> list[str]:
         f"{counts['train']} to train, {counts['measure']} only to measure, {counts['done']} done."
     )
     lines = [head]
+    if plan.n_searching:
+        text = f"{_count(plan.n_searching, 'trial')} of these only search"
+        wait = f"; {plan.n_open} wait for what others find" if plan.n_open else ""
+        lines.append(f"{text}{wait}.")
     if plan.n_again:
         lines.append(
             f"{_count(plan.n_again, 'trial')} of these {_was(plan.n_again)} trained before without "
@@ -90,11 +94,18 @@ def plan_lines(plan: Plan) -> list[str]:
 def status_lines(plan: Plan, failed: Mapping[str, Failure]) -> list[str]:
     """How much is done, and why the rest is not."""
     n_failed = sum(left.trial.trial_id in failed for left in plan.left)
+    ends = Counter(left.trial.ended for left in plan.trials)
+    n_done = plan.counts["done"] - ends["pruned"] - ends["failed"]
     head = (
-        f"{plan.study}: {plan.counts['done']} of {len(plan.trials)} trials done, "
+        f"{plan.study}: {n_done} of {len(plan.trials)} trials done, "
         f"{n_failed} failed, {len(plan.left) - n_failed} not run yet."
     )
     lines = [head]
+    if ends["pruned"] or ends["failed"]:
+        lines.append(
+            f"Searching: {_count(ends['pruned'], 'trial')} stopped early, "
+            f"{ends['failed']} that cannot be trained; neither enters a mean."
+        )
     for left in plan.left:
         failure = failed.get(left.trial.trial_id)
         if failure is not None:
@@ -131,7 +142,7 @@ def run_lines(summary: "RunSummary") -> list[str]:
 
 def status_json(opened: Opened, plan: Plan, failed: Mapping[str, Failure]) -> dict[str, object]:
     """The status for scripts."""
-    specs = {trial.trial_id: trial.spec for trial in opened.trials}
+    specs = {trial.trial_id: trial.spec for trial in opened.trials if not trial.is_open}
     return {
         "study": plan.study,
         "store": plan.store,
@@ -188,20 +199,39 @@ def _grid(
 
 def _left(counts: Counter[str]) -> str:
     total, left = _total(counts), counts["train"] + counts["measure"]
-    return f"{left} of {total} left" if left else f"{total} done"
+    own = f"{left} of {total} left" if left else f"{total} done"
+    searching, n = counts["search left"], _searched(counts)
+    return f"search {searching} of {n} left, {own}" if searching else own
 
 
 def _done(counts: Counter[str]) -> str:
     failed = f", {counts['failed']} failed" if counts["failed"] else ""
-    return f"{counts['done']}/{_total(counts)} done{failed}"
+    own = f"{counts['done']}/{_total(counts)} done{failed}"
+    n = _searched(counts)
+    if not n:
+        return own
+    ended = f"search {n - counts['search left']}/{n}"
+    lost = [f"{counts[f'search {end}']} {end}" for end in ("pruned", "failed")]
+    lost = [text for text in lost if not text.startswith("0 ")]
+    told = f" ({', '.join(lost)})" if lost else ""
+    return f"{ended}{told}, {own}"
+
+
+def _searched(counts: Counter[str]) -> int:
+    """Trials of a cell's search."""
+    return sum(n for name, n in counts.items() if name.startswith("search "))
 
 
 def _total(counts: Counter[str]) -> int:
     return counts["train"] + counts["measure"] + counts["done"]
 
 
-def _numbers(counts: Counter[str]) -> dict[str, int]:
-    return {work: counts[work] for work in ("train", "measure", "done")}
+def _numbers(counts: Counter[str]) -> dict[str, object]:
+    numbers: dict[str, object] = {work: counts[work] for work in ("train", "measure", "done")}
+    if _searched(counts):
+        ends = ("left", "done", "pruned", "failed")
+        numbers["search"] = {end: counts[f"search {end}"] for end in ends}
+    return numbers
 
 
 def _price(plan: Plan) -> str:

@@ -9,9 +9,19 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
 
 from sweep.complaints import closest
+from sweep.space import Axis, Choices, Range
 from trainables.registry import SIMILARITIES, TASKS
 from trainables.spec import SimilarityRequest, State
 
@@ -168,6 +178,161 @@ class OptionsSection(Section):
     precision: Literal["fp32", "bf16", "fp16"] | None = None
 
 
+class RangeSection(Section):
+    """`{ low = 1e-5, high = 1e-3, log = true }`: all numbers between two, both included."""
+
+    low: float
+    high: float
+    log: bool = False
+
+
+Tried = tuple[int | float | str, ...] | RangeSection | None
+"""What a search may try of one hyper-parameter: a list, a range; None where it is not searched."""
+
+
+class SpaceSection(Section):
+    """The keys of `[hyper]`, each with what a search may try of it."""
+
+    learning_rate: Tried = None
+    batch_size: Tried = None
+    epochs: Tried = None
+    warmup: Tried = None
+    schedule: Tried = None
+    weight_decay: Tried = None
+    beta1: Tried = None
+    beta2: Tried = None
+    epsilon: Tried = None
+    clip_norm: Tried = None
+
+    @field_validator(*HyperSection.model_fields, mode="before")
+    @classmethod
+    def _tried(cls, value: object, info: ValidationInfo) -> object:
+        name = str(info.field_name)
+        if value is None or isinstance(value, RangeSection):
+            return value
+        if isinstance(value, Mapping):
+            return _range(name, value)
+        values = tuple(value) if isinstance(value, tuple | list) else (value,)
+        if not values:
+            raise ValueError("empty. Name at least one value.")
+        for one in values:
+            _as_hyper(name, one)
+        return _distinct(values)
+
+    def axes(self) -> dict[str, Axis]:
+        """What is searched here, in the order of `[hyper]`."""
+        found: dict[str, Axis] = {}
+        for name in HyperSection.model_fields:
+            tried = getattr(self, name)
+            if isinstance(tried, RangeSection):
+                found[name] = Range(tried.low, tried.high, tried.log, is_whole=name in _WHOLE)
+            elif tried is not None:
+                found[name] = Choices(tried)
+        return found
+
+
+_WHOLE = frozenset({"batch_size", "epochs"})
+
+
+def _range(name: str, value: Mapping[str, object]) -> RangeSection:
+    if name == "schedule":
+        raise ValueError('a schedule has no range. Write a list: ["linear", "constant"].')
+    try:
+        found = RangeSection.model_validate(value)
+    except ValidationError:
+        raise ValueError(
+            "not a range. Write { low = 1e-5, high = 1e-3, log = true }, or a list of values."
+        ) from None
+    if not found.low < found.high:
+        raise ValueError("low must be below high.")
+    if found.log and found.low <= 0:
+        raise ValueError("a logarithmic range starts above 0.")
+    for end in (found.low, found.high):
+        _as_hyper(name, int(end) if name in _WHOLE and float(end).is_integer() else end)
+    return found
+
+
+def _as_hyper(name: str, value: object) -> None:
+    """Refuse what `[hyper]` would not take."""
+    try:
+        HyperSection.model_validate({name: value})
+    except ValidationError as error:
+        what = error.errors(include_url=False)[0]["msg"]
+        raise ValueError(f"{value!r} cannot be tried: {what[:1].lower()}{what[1:]}.") from None
+
+
+class SearchSection(SpaceSection):
+    """How hyper-parameters are chosen, beside what may be tried of each.
+
+    Attributes:
+        method: `none` takes those of `[hyper]` as they are; `grid` tries every point; `random`,
+            `tpe` and `gp` (Gaussian process) try `trials` points.
+        trials: Points to try; not for `grid`, which tries them all.
+        scope: `cell`: every cell has its own search. `ref`: the reference is searched, and all
+            ablations of its task and source take its winner (D-07).
+        select: What the winner is best on: the source language's dev file.
+        prune: Stop hopeless trials early: `asha` keeps the best `1 / reduction` at epochs `grace`,
+            `grace * reduction` ...; `median` those no worse than the median. Trials of one search
+            are compared with each other only.
+        grace: Epochs that every trial gets.
+        reduction: See `prune`.
+        at_once: Most trials of one `tpe` or `gp` search that run at a time: each is proposed
+            without the results of the others.
+    """
+
+    method: Literal["none", "grid", "random", "tpe", "gp"] = "none"
+    trials: Positive | None = None
+    scope: Literal["cell", "ref"] = "cell"
+    select: Literal["source-dev"] = "source-dev"
+    prune: Literal["off", "asha", "median"] = "off"
+    grace: Positive = 1
+    reduction: Annotated[int, Field(ge=2)] = 3
+    at_once: Positive = 4
+
+    @property
+    def is_on(self) -> bool:
+        """Hyper-parameters are searched."""
+        return self.method != "none"
+
+
+class UntilSection(Section):
+    """When a difference has had seeds enough (`analysis.enough`).
+
+    Attributes:
+        half_width: The interval of a difference to the reference (its mean over the targets that
+            are not the source) reaches no further than this to either side; a fraction.
+        max: Most seeds, those of `report` among them.
+        metric: Of which the difference is taken; None for what the best epoch is selected by.
+        targets: Only these languages or test sets; empty for all.
+    """
+
+    half_width: Annotated[float, Field(gt=0, lt=1)]
+    max: Annotated[int, Field(ge=2)]
+    metric: str | None = None
+    targets: Several[Code] = ()
+
+
+class SeedsSection(Section):
+    """Seeds of the trials that are reported, and of those that only search.
+
+    Attributes:
+        report: Seeds of every cell.
+        search: Seed of the trials of a search.
+        reuse_search: The winner's trial of the search counts among the reported ones, as
+            `search` stands in `report`. It was picked for being good, so means come out a little
+            too high.
+        until: Add seeds after those of `report` where a difference is still uncertain.
+    """
+
+    report: Annotated[
+        Several[Annotated[int, Field(ge=0, lt=2**63)]],
+        Field(min_length=1),
+    ]
+    search: Annotated[int, Field(ge=0, lt=2**63)] = 0
+    reuse_search: bool = False
+    until: UntilSection | None = None
+
+
 class TaskSection(Section):
     """`[tasks.upos]`: what holds for one task of the grid only.
 
@@ -178,6 +343,7 @@ class TaskSection(Section):
         targets: As in `[evaluate]`; empty for those there.
         hyper: As `[hyper]`.
         options: As `[options]`.
+        search: What a search tries of each hyper-parameter, where it differs from `[search]`.
     """
 
     sources: Mapping[Language, Code] = {}
@@ -186,21 +352,7 @@ class TaskSection(Section):
     targets: Several[Code] = ()
     hyper: HyperSection = HyperSection()
     options: OptionsSection = OptionsSection()
-
-
-class SearchSection(Section):
-    """How hyper-parameters are chosen: `none` takes those of `[hyper]` as they are."""
-
-    method: Literal["none"] = "none"
-
-
-class SeedsSection(Section):
-    """Seeds of the trials that are reported."""
-
-    report: Annotated[
-        Several[Annotated[int, Field(ge=0, lt=2**63)]],
-        Field(min_length=1),
-    ]
+    search: SpaceSection = SpaceSection()
 
 
 class EvaluateSection(Section):

@@ -36,6 +36,7 @@ from sweep.sections import (
     TaskSection,
     TrackingSection,
 )
+from sweep.space import Choices, Space
 from sweep.studyfile import anchored, read_study_file, study_names
 from trainables.data.sentence import DataError
 from trainables.data.treebanks import language_of
@@ -106,6 +107,7 @@ class Study(Section):
         own = self.tasks.get(task, TaskSection())
         hyper = _given(self.hyper) | _given(own.hyper)
         options = _given(self.options) | _given(own.options)
+        hyper = dict(self.space(task).middle()) | hyper  # stands in where only the search says
         for key in ("learning_rate", "batch_size", "epochs"):
             if key not in hyper:
                 raise StudyError(
@@ -131,6 +133,13 @@ class Study(Section):
                 wrong_value(self._file, "options.overlap", settings.options.overlap, what)
             )
         return settings
+
+    def space(self, task: str) -> Space:
+        """What a search tries for one task; nothing when there is no search."""
+        if not self.search.is_on:
+            return Space({})
+        own = self.tasks.get(task, TaskSection()).search
+        return Space(self.search.axes() | own.axes())
 
     def target_codes(self, task: str) -> tuple[str, ...]:
         """Treebanks that a task's models are tested on, in the order of the study file.
@@ -239,7 +248,71 @@ def build_study(table: Mapping[str, Any], file: str = "study") -> Study:
         study.target_codes(task)
         for source in study.grid.source:
             study.source_code(task, source)
+    _check_search(study)
+    _check_seeds(study)
     return study
+
+
+def _check_search(study: Study) -> None:
+    """Refuse a search that cannot be run as it is written.
+
+    Raises:
+        StudyError: as said.
+    """
+    search, file = study.search, study.file
+    if not search.is_on:
+        return
+
+    def refuse(key: str, value: object, what: str) -> None:
+        raise StudyError(wrong_value(file, key, value, what))
+
+    if search.method == "grid" and search.trials is not None:
+        refuse("search.trials", search.trials, "a grid tries all its points. Leave it out.")
+    if search.method != "grid" and search.trials is None:
+        raise StudyError(
+            f"{file}: search.trials: missing. Say how many points '{search.method}' tries: "
+            "trials = 12."
+        )
+    for task in study.grid.task:
+        axes = study.space(task).axes
+        if not axes:
+            what = f"nothing to try for task '{task}'. Write learning_rate = [1e-5, 5e-5]."
+            refuse("search.method", search.method, what)
+        for name, axis in axes.items():
+            if search.method == "grid" and not isinstance(axis, Choices):
+                what = "a grid needs a list of values. Write a list, or another method."
+                refuse(f"search.{name}", axis.as_json(), what)
+
+
+def _check_seeds(study: Study) -> None:
+    """Refuse seeds that contradict each other.
+
+    Raises:
+        StudyError: as said.
+    """
+    seeds, file = study.seeds, study.file
+    is_reported = seeds.search in seeds.report
+    if study.search.is_on and is_reported != seeds.reuse_search:
+        what = (
+            f"also the seed of the search. Write another seeds.search than {list(seeds.report)}, "
+            "or reuse_search = true."
+            if is_reported
+            else f"seeds.search = {seeds.search} is not among seeds.report. Add it there."
+        )
+        key = "seeds.report" if is_reported else "seeds.reuse_search"
+        value = list(seeds.report) if is_reported else True
+        raise StudyError(wrong_value(file, key, value, what))
+    if seeds.until is None:
+        return
+    if len(seeds.report) < 2:  # noqa: PLR2004 - one value has no spread
+        what = "a spread needs two seeds to begin with; better three."
+        raise StudyError(wrong_value(file, "seeds.report", list(seeds.report), what))
+    if seeds.until.max < len(seeds.report):
+        what = f"below the {len(seeds.report)} of seeds.report."
+        raise StudyError(wrong_value(file, "seeds.until.max", seeds.until.max, what))
+    if "ref" not in study.grid.ablation:
+        what = "a difference needs the reference. Add 'ref'."
+        raise StudyError(wrong_value(file, "grid.ablation", list(study.grid.ablation), what))
 
 
 def _with_tuples(value: Any) -> Any:  # noqa: ANN401 - parsed TOML

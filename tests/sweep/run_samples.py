@@ -21,7 +21,7 @@ from trainables.spec import CurvePoint, DataRef, EncoderRef, Job
 WORKER = "run_samples:start"
 
 
-def study_of(store: Path, seeds: list[int], **changes: object) -> Study:
+def study_of(store: Path, seeds: list[int], /, **changes: object) -> Study:
     """One task, one source, two ablations and as many seeds as are given; a probe."""
     table: dict[str, object] = {
         "name": "made-up",
