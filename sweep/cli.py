@@ -68,6 +68,46 @@ class ExecutorName(str, Enum):  # noqa: UP042 - typer shows the values of a str 
 
 @app.command(
     epilog=examples(
+        "sweep new my-study",
+        "sweep new my-study --encoder ./my-encoder --data ud --task upos --task parsing",
+        "sweep new entities --task ner --source en --target sw --target ar --seeds 5",
+    )
+)
+def new(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the study, or its file.")],
+    *,
+    encoder: Annotated[
+        str, typer.Option(metavar="MODEL", help="A hub id or a folder.")
+    ] = "bert-base-multilingual-cased",
+    data: Annotated[str, typer.Option(metavar="FOLDER", help="Use what lies there.")] = "",
+    task: Annotated[
+        list[str] | None, typer.Option(help="upos (default), parsing, ner, ...")
+    ] = None,
+    source: Annotated[list[str] | None, typer.Option(help="Language to train on; en.")] = None,
+    target: Annotated[
+        list[str] | None, typer.Option(help="Language to test on; all there are.")
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, max=100, help="Trials of a cell.")] = 3,
+) -> None:
+    """Write a commented study file to start from."""
+    from sweep import new as starting
+
+    wish = starting.Wish(
+        encoder=encoder,
+        data=data,
+        tasks=tuple(dict.fromkeys(task or ["upos"])),
+        sources=tuple(dict.fromkeys(source or ["en"])),
+        targets=tuple(dict.fromkeys(target or [])),
+        n_seeds=seeds,
+    )
+    written = starting.write_study(name, wish)
+    for note in written.notes:
+        typer.echo(f"note: {note}", err=True)
+    return _print_lines(starting.next_steps(written))
+
+
+@app.command(
+    epilog=examples(
         "sweep plan first-align --counts",
         "sweep plan my-study.toml",
         "sweep plan my-study.toml --set 'seeds.report=[1,2,3]' --json",

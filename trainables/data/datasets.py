@@ -136,6 +136,18 @@ def find_file(root: Path, code: str, split: str) -> tuple[Path, str]:
     raise DataError(str(root), None, what, _offer(name, language, split, there))
 
 
+def languages_of_family(root: Path, name: str, split: str) -> list[str]:
+    """Languages of which a folder holds this split of a data set, as UD writes them, sorted.
+
+    Args:
+        root: The data folder.
+        name: One of `FAMILIES`.
+        split: `train`, `dev` or `test`.
+    """
+    found = (file.language for file in _files(root, FAMILIES[name], None) if file.split == split)
+    return sorted({code for language in found if (code := ud_code(language))})
+
+
 class _Found(NamedTuple):
     """A file of a data set; the language as the data set writes it."""
 

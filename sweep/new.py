@@ -1,0 +1,305 @@
+"""A study file to start from, valid as it is written: `sweep plan` works on it at once."""
+
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sweep.complaints import StudyError, closest
+from sweep.new_data import TASKS, TaskData, found_data, parallel_languages, usual_data
+from sweep.opened import open_study
+from sweep.protocols import read_protocol
+from sweep.study import Study, load_study
+from trainables.encoders.fingerprint import EncoderError, encoder_ref
+
+BASE_LAYERS = 12
+"""Blocks of an encoder that cannot be looked at now: those of every base model."""
+
+_PARTS = 6
+_PROTOCOL = "first-align"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What a new study is to ask.
+
+    Attributes:
+        encoder: A hub id or a folder.
+        data: Folder of the data; empty where there is none yet.
+        tasks: What is learnt.
+        sources: Languages that it is learnt in.
+        targets: Languages that it is tested in; empty for all there are.
+        n_seeds: Trials of a cell.
+    """
+
+    encoder: str
+    data: str = ""
+    tasks: tuple[str, ...] = ("upos",)
+    sources: tuple[str, ...] = ("en",)
+    targets: tuple[str, ...] = ()
+    n_seeds: int = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewStudy:
+    """What was written.
+
+    Attributes:
+        path: The file.
+        study: As it is read back.
+        notes: What could not be looked at.
+    """
+
+    path: Path
+    study: Study
+    notes: tuple[str, ...]
+
+
+def write_study(name: str, wish: Wish) -> NewStudy:
+    """Write a study file, checked before it appears under its name.
+
+    Args:
+        name: Name of the study, or path of its file.
+        wish: What it is to ask.
+
+    Returns:
+        The file, which `load_study` has read; with data, its files were found too.
+
+    Raises:
+        StudyError: there is such a file already, or something of the wish is not to be had.
+            Nothing was written.
+    """
+    path = Path(name if name.endswith(".toml") else f"{name}.toml").expanduser()
+    if path.exists():
+        raise StudyError(f"{path}: exists already. Choose another name, or remove it first.")
+    if not path.parent.is_dir():
+        raise StudyError(f"{path}: no folder {path.parent}. Make it first (mkdir -p).")
+    for task in wish.tasks:
+        if task not in TASKS:
+            own = " It has a study file of its own: sweep plan langid." if task == "langid" else ""
+            raise StudyError(f"task '{task}': unknown here.{own}{closest(task, TASKS)}")
+    n_layers, notes = _layers(wish)
+    text = compose(path.stem, path.parent, wish, n_layers)
+    aside = path.with_name(f".{path.name}.{os.getpid()}.toml")
+    aside.write_text(text, encoding="utf-8")
+    try:
+        study = load_study(str(aside))
+        if wish.data and not notes:
+            open_study(study)
+        os.link(aside, path)  # fails where somebody was quicker
+    except FileExistsError:
+        raise StudyError(f"{path}: exists already. Choose another name.") from None
+    except StudyError as error:
+        raise StudyError(str(error).replace(aside.name, path.name)) from None
+    finally:
+        aside.unlink()
+    return NewStudy(path=path, study=load_study(str(path)), notes=tuple(notes))
+
+
+def next_steps(new: NewStudy) -> list[str]:
+    """What was written, and what to type next."""
+    grid = new.study.grid
+    n_cells = len(grid.task) * len(grid.source) * len(grid.ablation)
+    n_trials = n_cells * len(new.study.seeds.report)
+    told = [f"Wrote {new.path}: {n_cells} cells, {n_trials} trainings."]
+    if new.study.data.root:
+        return [*told, f"Next: sweep plan {new.path}"]
+    return [
+        *told,
+        f"Next: sweep plan {new.path} --counts",
+        f"      sweep data get --study {new.path} --to data",
+        f"      sweep plan {new.path} --set data.root=data",
+    ]
+
+
+def _layers(wish: Wish) -> tuple[int, list[str]]:
+    """How many blocks the encoder has; a guess, said so, where it cannot be reached now."""
+    try:
+        return encoder_ref(wish.encoder).n_layers, []
+    except EncoderError as error:
+        if Path(wish.encoder).expanduser().exists() or wish.encoder.startswith((".", "/", "~")):
+            raise StudyError(str(error)) from None
+        note = f"{error} The ablations take it to have {BASE_LAYERS} layers."
+        return BASE_LAYERS, [note]
+
+
+def compose(name: str, folder: Path, wish: Wish, n_layers: int) -> str:
+    """The text of the file.
+
+    Args:
+        name: Name of the study.
+        folder: Where the file will lie: relative paths start there.
+        wish: What it is to ask.
+        n_layers: Blocks of the encoder.
+
+    Raises:
+        StudyError: the data folder does not hold what is wished.
+    """
+    root = Path(wish.data).expanduser() if wish.data else None
+    if root is not None and not root.is_dir():
+        raise StudyError(f"data folder {wish.data}: no such folder. Check the path.")
+    data = {
+        task: usual_data(task, wish.sources, wish.targets)
+        if root is None
+        else found_data(root, task, wish.sources, wish.targets)
+        for task in wish.tasks
+    }
+    sections = [
+        _head(name, wish),
+        _encoder(folder, wish),
+        _data(folder, wish),
+        _grid(wish, n_layers),
+        *(_task(task, its) for task, its in data.items()),
+        _seeds(wish),
+        _evaluate(data),
+        _similarity(parallel_languages(root, data)),
+        _OPTIONAL,
+    ]
+    return "\n".join(sections)
+
+
+def _head(name: str, wish: Wish) -> str:
+    return f"""\
+# Question: which layers of {wish.encoder} carry the transfer of {_and(wish.tasks)} from {_and(wish.sources)}?
+# Expect: (what do you expect? Write it down before you look.)
+# Run: sweep plan {name}.toml, then sweep run {name}.toml, then sweep report {name}.toml
+# Every key can be overridden for one run: --set 'seeds.report=[1,2]'.
+
+name = {_toml(name)}
+protocol = "{_PROTOCOL}"    # optimiser, scorer and data handling of Muller et al. (2021)
+"""
+
+
+def _encoder(folder: Path, wish: Wish) -> str:
+    model = wish.encoder
+    if Path(model).expanduser().is_dir():
+        model = _relative(Path(model).expanduser(), folder)
+    return f"""\
+[encoder]
+model = {_toml(model)}    # a hub id, or a folder: ./mine (config.json, *.safetensors, tokenizer.json)
+"""
+
+
+def _data(folder: Path, wish: Wish) -> str:
+    if not wish.data:
+        return """\
+[data]
+# root = "data"         # folder of the data, at any depth; else the variable XLING_DATA
+# train_limit = 2000    # train on the first so many sentences only
+"""
+    return f"""\
+[data]
+root = {_toml(_relative(Path(wish.data).expanduser(), folder))}    # files may lie at any depth
+# train_limit = 2000    # train on the first so many sentences only
+"""
+
+
+def _grid(wish: Wish, n_layers: int) -> str:
+    listed = "".join(f"    {_toml(name)},\n" for name in ("ref", *_pieces(n_layers)))
+    return f"""\
+[grid]                  # every task x source x ablation is a cell
+task = {_toml(wish.tasks)}
+source = {_toml(wish.sources)}
+ablation = [            # also "freeze:3", "all" (from scratch), "reinit:1-2+freeze:6"
+{listed}]
+"""
+
+
+def _pieces(n_layers: int) -> list[str]:
+    """Re-initialise the encoder piece by piece: six pieces, or one a layer."""
+    size = max(1, round(n_layers / _PARTS))
+    starts = range(1, n_layers + 1, size)
+    return [
+        f"reinit:{start}" if end == start else f"reinit:{start}-{end}"
+        for start in starts
+        for end in [min(start + size - 1, n_layers)]
+    ]
+
+
+def _task(task: str, data: TaskData) -> str:
+    sources = ", ".join(f"{lang} = {_toml(code)}" for lang, code in data.sources.items())
+    naming = f"naming = {_toml(data.naming)}    # test data of a target language\n"
+    return f"""\
+[tasks.{task}]
+sources = {{ {sources} }}    # trained on its train file, best epoch by its dev file
+{naming if data.naming else ""}targets = {_toml(data.targets)}
+{_hyper(task)}"""
+
+
+def _hyper(task: str) -> str:
+    """The protocol's hyper-parameters, to be changed; for tasks it does not know, the usual ones."""
+    tasks = read_protocol("", _PROTOCOL)["tasks"]
+    if task in tasks:
+        known = tasks[task]["hyper"]
+        listed = "\n".join(f"# {key} = {_number(value)}" for key, value in known.items())
+        return f"[tasks.{task}.hyper]    # the protocol's own:\n{listed}\n"
+    return f"[tasks.{task}.hyper]\nlearning_rate = 3e-5\nbatch_size = 32\nepochs = 4\n"
+
+
+def _seeds(wish: Wish) -> str:
+    seeds = ", ".join(str(seed) for seed in range(1, wish.n_seeds + 1))
+    return f"""\
+[seeds]
+report = [{seeds}]      # one more is only computed for what is new
+"""
+
+
+def _evaluate(data: Mapping[str, TaskData]) -> str:
+    first = next(iter(data.values()))
+    return f"""\
+[evaluate]
+targets = {_toml(first.targets)}    # of tasks that name none above
+# limit = 500           # only the first so many sentences of each
+"""
+
+
+def _similarity(languages: Sequence[str]) -> str:
+    if len(languages) < 2:  # noqa: PLR2004 - a pair
+        return """\
+[similarity]
+states = []             # no parallel treebanks (PUD) of source and targets: nothing to compare
+"""
+    return f"""\
+[similarity]            # of parallel sentences, in every layer
+measures = ["linear-cka"]    # also debiased-cka, rbf-cka, uncentred-cka, cosine
+languages = {_toml(languages)}
+"""
+
+
+_OPTIONAL = """\
+# executor = "local"    # processes of this machine, without Ray   (these three above the sections)
+# storage = "results"   # or s3://bucket/results
+# keep = "best"         # keep weights, so that a new target language trains nothing
+
+[resources]             # of one trial
+cpus = 1.0
+gpus = 0.0              # a share of one GPU, e.g. 0.25
+"""
+
+
+def _relative(path: Path, folder: Path) -> str:
+    """A path as the file writes it: below or beside its folder, else absolute."""
+    absolute = path.resolve()
+    try:
+        below = absolute.relative_to(folder.resolve())
+    except ValueError:
+        return str(absolute)
+    return f"./{below}"
+
+
+def _toml(value: str | Sequence[str]) -> str:
+    """A text or a list of texts as TOML, which writes them as JSON does."""
+    if isinstance(value, str):
+        # JSON escapes a letter outside the basic plane in two halves, which TOML refuses.
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return f"[{', '.join(map(_toml, value))}]"
+
+
+def _number(value: object) -> str:
+    return re.sub(r"e-0(\d)", r"e-\1", f"{value:g}") if isinstance(value, float) else str(value)
+
+
+def _and(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
