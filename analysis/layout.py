@@ -212,7 +212,12 @@ def read_part(
     rows = read_all(file, name, len(data), wanted)
     if trial_ids is not None:
         rows = rows.filter(pc.is_in(rows.column("trial_id").cast(pa.string()), trial_ids))
-    return conform(rows, schema, name) if columns is None else rows.unify_dictionaries()
+    if columns is None:
+        return conform(rows, schema, name)
+    for column in columns:
+        if column not in rows.column_names:  # written before there was such a column
+            rows = rows.append_column(column, pa.nulls(len(rows), schema.field(column).type))
+    return rows.select(list(columns)).unify_dictionaries()
 
 
 def commit_ids(files: Iterable[File], said: set[str] | None = None) -> dict[str, File]:

@@ -100,10 +100,13 @@ def open_parquet(data: bytes, name: str, *, dictionary: Sequence[str] = ()) -> p
         TableError: it is torn, foreign or of another version.
     """
     try:
+        about = pq.read_metadata(pa.BufferReader(data))
+        there = set(about.schema.to_arrow_schema().names)  # an older file lacks newer columns
         file = pq.ParquetFile(
             pa.BufferReader(data),
+            metadata=about,
             page_checksum_verification=True,
-            read_dictionary=list(dictionary) or None,
+            read_dictionary=[column for column in dictionary if column in there] or None,
         )
         found = (file.metadata.metadata or {}).get(_MARK)
     except (pa.ArrowException, OSError, ValueError) as error:

@@ -7,10 +7,12 @@ import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 import store_samples as make
 
 from analysis.layout import CURRENT, Current
+from analysis.schema import TABLES
 from analysis.tables import read_tables
 from sweep.commit import commit_path
 from sweep.compact import LEFTOVER_AGE, compact
@@ -47,6 +49,22 @@ def test_compaction_moves_commits_into_tables(store):
     assert store.files("commits") == []
     assert rows(store) == before
     assert len(before["scores"]) == 10
+
+
+def test_a_store_from_before_a_column_was_added_is_read(store):
+    """Tables that lack every column that may be empty are read, with those columns empty."""
+    make.commit(make.job(store.where, make.targets("de_pud")))
+    compact(store)
+    for name, schema in TABLES.items():
+        path = Current.read(store).parts[0].path(name)
+        rows = pq.read_table(store.full(path))
+        older = rows.select([field.name for field in schema if not field.nullable])
+        pq.write_table(older, store.full(path))
+    trial = read_tables(store.where).trials.to_pylist()[0]
+    assert (trial["task"], trial["host"], trial["attempt"]) == ("upos", None, 1)
+    assert len(Ledger(store.where).table("scores")) == len(
+        make.result(make.targets("de_pud")).scores
+    )
 
 
 def test_nothing_new_changes_nothing(store):
