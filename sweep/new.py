@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -146,29 +146,38 @@ def compose(name: str, folder: Path, wish: Wish, n_layers: int) -> str:
         else found_data(root, task, wish.sources, wish.targets)
         for task in wish.tasks
     }
-    sections = [
-        _head(name, wish),
-        _encoder(folder, wish),
-        _data(folder, wish),
-        _grid(wish, n_layers),
-        *(_task(task, its) for task, its in data.items()),
-        _seeds(wish),
-        _evaluate(data),
-        _similarity(parallel_languages(root, data)),
-        _OPTIONAL,
-    ]
-    return "\n".join(sections)
+    parallel = parallel_languages(root, data)
+    one = next(iter(data.values())) if len(data) == 1 else None
+    return "\n".join(
+        [
+            _head(name, wish),
+            _encoder(folder, wish),
+            _data(folder, wish, one),
+            _grid(wish, n_layers),
+            *([] if one else [_task(task, its) for task, its in data.items()]),
+            *([_hyper(wish.tasks[0], "hyper")] if one else []),
+            _seeds(wish),
+            _evaluate(next(iter(data.values())), is_only=bool(one)),
+            _similarity(parallel),
+            _RESOURCES,
+        ]
+    )
 
 
 def _head(name: str, wish: Wish) -> str:
+    what = f"{_and(wish.tasks)} from {_and(wish.sources)}"
     return f"""\
-# Question: which layers of {wish.encoder} carry the transfer of {_and(wish.tasks)} from {_and(wish.sources)}?
+# Question: which layers of {wish.encoder} carry the transfer of
+#   {what}?
 # Expect: (what do you expect? Write it down before you look.)
 # Run: sweep plan {name}.toml, then sweep run {name}.toml, then sweep report {name}.toml
-# Every key can be overridden for one run: --set 'seeds.report=[1,2]'.
+# Any key can be overridden for one run: --set 'seeds.report=[1,2]'.
 
 name = {_toml(name)}
 protocol = "{_PROTOCOL}"    # optimiser, scorer and data handling of Muller et al. (2021)
+# executor = "local"        # processes of this machine, without Ray
+# storage = "results"       # of what is measured: a folder, or s3://bucket/results
+# keep = "best"             # keep weights, so that a new target language trains nothing
 """
 
 
@@ -177,23 +186,26 @@ def _encoder(folder: Path, wish: Wish) -> str:
     if Path(model).expanduser().is_dir():
         model = _relative(Path(model).expanduser(), folder)
     return f"""\
-[encoder]
-model = {_toml(model)}    # a hub id, or a folder: ./mine (config.json, *.safetensors, tokenizer.json)
+[encoder]               # a hub id, or ./folder with config.json, *.safetensors, tokenizer.json
+model = {_toml(model)}
 """
 
 
-def _data(folder: Path, wish: Wish) -> str:
-    if not wish.data:
-        return """\
-[data]
-# root = "data"         # folder of the data, at any depth; else the variable XLING_DATA
-# train_limit = 2000    # train on the first so many sentences only
-"""
+def _data(folder: Path, wish: Wish, one: TaskData | None) -> str:
+    root = '# root = "data"         # files may lie at any depth; else the variable XLING_DATA'
+    if wish.data:
+        root = f"root = {_toml(_relative(Path(wish.data).expanduser(), folder))}"
     return f"""\
 [data]
-root = {_toml(_relative(Path(wish.data).expanduser(), folder))}    # files may lie at any depth
-# train_limit = 2000    # train on the first so many sentences only
+{root}
+{_sources(one) if one else ""}# train_limit = 2000    # train on the first so many sentences only
 """
+
+
+def _sources(data: TaskData) -> str:
+    """What a source is trained on, as `[data]` and `[tasks.x]` say it."""
+    listed = ", ".join(f"{lang} = {_toml(code)}" for lang, code in data.sources.items())
+    return f"sources = {{ {listed} }}    # train file; best epoch by dev file\n"
 
 
 def _grid(wish: Wish, n_layers: int) -> str:
@@ -202,13 +214,13 @@ def _grid(wish: Wish, n_layers: int) -> str:
 [grid]                  # every task x source x ablation is a cell
 task = {_toml(wish.tasks)}
 source = {_toml(wish.sources)}
-ablation = [            # also "freeze:3", "all" (from scratch), "reinit:1-2+freeze:6"
+ablation = [            # also "freeze:3", "all" (from scratch), "reinit:1+freeze:2"
 {listed}]
 """
 
 
 def _pieces(n_layers: int) -> list[str]:
-    """Re-initialise the encoder piece by piece: six pieces, or one a layer."""
+    """Re-initialise the encoder piece by piece: about six pieces, at least a layer each."""
     size = max(1, round(n_layers / _PARTS))
     starts = range(1, n_layers + 1, size)
     return [
@@ -219,47 +231,47 @@ def _pieces(n_layers: int) -> list[str]:
 
 
 def _task(task: str, data: TaskData) -> str:
-    sources = ", ".join(f"{lang} = {_toml(code)}" for lang, code in data.sources.items())
+    return (
+        f"[tasks.{task}]\n{_sources(data)}{_targets(data)}\n{_hyper(task, f'tasks.{task}.hyper')}"
+    )
+
+
+def _targets(data: TaskData) -> str:
     naming = f"naming = {_toml(data.naming)}    # test data of a target language\n"
-    return f"""\
-[tasks.{task}]
-sources = {{ {sources} }}    # trained on its train file, best epoch by its dev file
-{naming if data.naming else ""}targets = {_toml(data.targets)}
-{_hyper(task)}"""
+    return f"{naming if data.naming else ''}targets = {_toml(data.targets)}\n"
 
 
-def _hyper(task: str) -> str:
-    """The protocol's hyper-parameters, to be changed; for tasks it does not know, the usual ones."""
+def _hyper(task: str, section: str) -> str:
+    """The protocol's hyper-parameters, to be changed; usual ones for tasks that it leaves out."""
     tasks = read_protocol("", _PROTOCOL)["tasks"]
     if task in tasks:
-        known = tasks[task]["hyper"]
-        listed = "\n".join(f"# {key} = {_number(value)}" for key, value in known.items())
-        return f"[tasks.{task}.hyper]    # the protocol's own:\n{listed}\n"
-    return f"[tasks.{task}.hyper]\nlearning_rate = 3e-5\nbatch_size = 32\nepochs = 4\n"
+        known = tasks[task]["hyper"].items()
+        listed = "".join(f"# {key} = {_number(value)}\n" for key, value in known)
+        return f"[{section}]    # the protocol's own; small encoders want a larger rate\n{listed}"
+    return f"[{section}]\nlearning_rate = 3e-5\nbatch_size = 32\nepochs = 4\n"
 
 
 def _seeds(wish: Wish) -> str:
     seeds = ", ".join(str(seed) for seed in range(1, wish.n_seeds + 1))
     return f"""\
-[seeds]
-report = [{seeds}]      # one more is only computed for what is new
+[seeds]                 # another one later computes just that one
+report = [{seeds}]
 """
 
 
-def _evaluate(data: Mapping[str, TaskData]) -> str:
-    first = next(iter(data.values()))
+def _evaluate(data: TaskData, *, is_only: bool) -> str:
+    targets = _targets(data) if is_only else f"targets = {_toml(data.targets)}    # see above\n"
     return f"""\
 [evaluate]
-targets = {_toml(first.targets)}    # of tasks that name none above
-# limit = 500           # only the first so many sentences of each
+{targets}# limit = 500           # only the first so many sentences of each
 """
 
 
 def _similarity(languages: Sequence[str]) -> str:
     if len(languages) < 2:  # noqa: PLR2004 - a pair
         return """\
-[similarity]
-states = []             # no parallel treebanks (PUD) of source and targets: nothing to compare
+[similarity]            # no parallel treebanks (PUD) of the source and another: none to compare
+states = []
 """
     return f"""\
 [similarity]            # of parallel sentences, in every layer
@@ -268,11 +280,7 @@ languages = {_toml(languages)}
 """
 
 
-_OPTIONAL = """\
-# executor = "local"    # processes of this machine, without Ray   (these three above the sections)
-# storage = "results"   # or s3://bucket/results
-# keep = "best"         # keep weights, so that a new target language trains nothing
-
+_RESOURCES = """\
 [resources]             # of one trial
 cpus = 1.0
 gpus = 0.0              # a share of one GPU, e.g. 0.25
