@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from sweep.complaints import StudyError, wrong_value
-from sweep.identity import cell_id, trial_id
+from sweep.identity import both_ids, trial_id
 from sweep.resolve import Resolved
 from sweep.study import Study
 from trainables.ablations.base import AblationError, canonical
@@ -82,11 +82,11 @@ def planned(study: Study, resolved: Resolved) -> tuple[PlannedTrial, ...]:
     trials = list(probes(study, resolved))
     for spec, request in _trials(study, resolved, study.seeds.report):
         cell = spec.task, spec.source, spec.ablation
-        if cell not in cells:
-            cells[cell] = cell_id(spec)
-        trials.append(
-            PlannedTrial(trial_id=trial_id(spec), cell_id=cells[cell], spec=spec, request=request)
-        )
+        if cell in cells:
+            name = trial_id(spec)
+        else:
+            name, cells[cell] = both_ids(spec)
+        trials.append(PlannedTrial(trial_id=name, cell_id=cells[cell], spec=spec, request=request))
     return tuple(trials)
 
 

@@ -9,10 +9,11 @@ fields that hold their default, keys sorted. So an option added later leaves old
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 
-from trainables.identity import identity
+from trainables.identity import PARTS, identity, identity_items
 from trainables.spec import DataRef, Request, TrialSpec
 
 PROTOCOL_VERSION = 1
@@ -34,7 +35,14 @@ def trial_id(spec: TrialSpec) -> str:
     Raises:
         ValueError: a hyper-parameter is not a finite number.
     """
-    return _digest(b"trial", {"v": PROTOCOL_VERSION, **identity(spec)})
+    return _digest_text(b"trial", _text(_written(spec)))
+
+
+def both_ids(spec: TrialSpec) -> tuple[str, str]:
+    """The trial id and the cell id, for the price of one."""
+    written = _written(spec)
+    kept = {name: text for name, text in written.items() if name not in CELL_APART}
+    return _digest_text(b"trial", _text(written)), _digest_text(b"cell", _text(kept))
 
 
 def cell_id(spec: TrialSpec) -> str:
@@ -43,8 +51,7 @@ def cell_id(spec: TrialSpec) -> str:
     Returns:
         16 hexadecimal digits, never equal to a trial id.
     """
-    kept = {name: value for name, value in identity(spec).items() if name not in CELL_APART}
-    return _digest(b"cell", {"v": PROTOCOL_VERSION, **kept})
+    return both_ids(spec)[1]
 
 
 def search_id(spec: TrialSpec, searched: Collection[str], decides: Mapping[str, Any]) -> str:
@@ -96,6 +103,32 @@ def _labelled(refs: tuple[DataRef, ...]) -> list[list[Any]]:
     return sorted([ref.code, ref.language, ref.split, ref.layout, ref.key] for ref in refs)
 
 
+def _written(spec: TrialSpec) -> dict[str, str]:
+    """Each identity field of a spec as canonical JSON.
+
+    Field by field, as a grid shares few encoders, files and settings among very many trials.
+    """
+    written = {
+        name: _part(item) if type(item) in PARTS else CANONICAL.encode(item)
+        for name, item in identity_items(spec)
+    }
+    written["v"] = str(PROTOCOL_VERSION)
+    return written
+
+
+@lru_cache(maxsize=4096)
+def _part(part: object) -> str:
+    return CANONICAL.encode(identity(part))
+
+
+def _text(fields: Mapping[str, str]) -> str:
+    """What `CANONICAL` would write of the whole."""
+    return "{" + ",".join(f'"{name}":{fields[name]}' for name in sorted(fields)) + "}"
+
+
 def _digest(kind: bytes, content: Mapping[str, Any]) -> str:
-    text = CANONICAL.encode(content)
+    return _digest_text(kind, CANONICAL.encode(content))
+
+
+def _digest_text(kind: bytes, text: str) -> str:
     return blake2b(text.encode(), digest_size=8, person=b"xling-" + kind).hexdigest()

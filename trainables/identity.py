@@ -23,20 +23,20 @@ PARTS: frozenset[type] = frozenset({EncoderRef, DataRef, HyperParameters, TrialO
 
 def identity(value: object) -> dict[str, Any]:
     """The identity fields of a frozen dataclass that differ from their defaults, as plain JSON."""
-    return dict(_identity_items(value))
+    return {
+        name: _identity_of_part(item) if type(item) in PARTS else item
+        for name, item in identity_items(value)
+    }
 
 
-def _identity_items(value: object) -> Iterator[tuple[str, Any]]:
+def identity_items(value: object) -> Iterator[tuple[str, Any]]:
+    """The same field by field, with the parts of a spec left as they are."""
     kind: Any = type(value)
     for name, default, is_float in _identity_fields(kind):
         item = getattr(value, name)
         if item == default:
             continue
-        if type(item) in PARTS:
-            item = _identity_of_part(item)
-        elif is_float:
-            item = float(item)  # 1 and 1.0 are one learning rate
-        yield name, item
+        yield name, float(item) if is_float else item  # 1 and 1.0 are one learning rate
 
 
 @lru_cache(maxsize=4096)

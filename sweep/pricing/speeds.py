@@ -109,6 +109,7 @@ class Speeds:
     def __init__(self, trials: pa.Table, asked: Mapping[str, Request], share: float = 1.0) -> None:
         self._reckoner = Reckoner()
         self._share = share
+        self._kinds: dict[tuple[object, ...], Kind] = {}
         self._means: dict[Kind, float] = {}
         self._devices: set[str] = set()
         measured = list(self._measured(trials, asked))
@@ -189,12 +190,16 @@ class Speeds:
     def _kind(
         self, spec: TrialSpec, request: Request, trains: bool, *, device: Device, share: float
     ) -> Kind:
-        work = self._reckoner.work(spec, request, trains=trains)
-        rate = device.rate(spec.precision, share)
-        return Kind(
-            effects=_effects(spec, device.name),
-            seconds=(work.train / rate, work.evaluate / rate, work.fixed_s),
-        )
+        key = self._reckoner.key(spec, request, trains=trains)
+        key = (*key, spec.precision, device.name, share)
+        if key not in self._kinds:
+            work = self._reckoner.work(spec, request, trains=trains)
+            rate = device.rate(spec.precision, share)
+            self._kinds[key] = Kind(
+                effects=_effects(spec, device.name),
+                seconds=(work.train / rate, work.evaluate / rate, work.fixed_s),
+            )
+        return self._kinds[key]
 
     def _measured(
         self, trials: pa.Table, asked: Mapping[str, Request]

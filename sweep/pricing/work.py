@@ -63,22 +63,23 @@ class Reckoner:
             request: What is to be measured on it.
             trains: Whether it is trained, or measured on weights that were kept.
         """
-        self._requests[id(request)] = request  # held, so that its id stays its own
-        hyper = spec.hyper
-        key = (
-            spec.task,
-            spec.source,
-            spec.ablation,
-            hyper.epochs,
-            hyper.batch_size,
-            id(spec.encoder),
-            id(spec.train),
-            id(request),
-            trains,
-        )
+        key = self.key(spec, request, trains=trains)
         if key not in self._done:
             self._done[key] = self._work(spec, request, trains=trains)
         return self._done[key]
+
+    def key(self, spec: TrialSpec, request: Request, *, trains: bool) -> tuple[object, ...]:
+        """Equal for jobs of equal work, and quick to find."""
+        self._requests[id(request)] = request  # held, so that its id stays its own
+        hyper, train, dev = spec.hyper, spec.train, spec.dev
+        return (
+            *(spec.task, spec.source, spec.ablation, hyper.epochs, hyper.batch_size),
+            spec.encoder.fingerprint,
+            train and (train.fingerprint, train.limit, train.skip),
+            dev and (dev.fingerprint, dev.limit, dev.skip),
+            id(request),
+            trains,
+        )
 
     @property
     def doubts(self) -> list[str]:

@@ -7,7 +7,7 @@ line, and are the demand that makes the fleet grow.
 """
 
 import math
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -165,7 +165,8 @@ class _Run:
         )
         self._workers = owner.workers or self._fleet.capacity
         self._waiting: deque[Job] = deque()
-        self._running: dict[str, _Running] = {}
+        self._n_running = 0
+        self._on: defaultdict[int, dict[str, _Running]] = defaultdict(dict)  # by node
         self._silent = 0  # jobs whose node has gone, and the driver does not know yet
         self._factor: dict[str, float] = {}
         self._kept: dict[str, float] = {}  # job id -> seconds of it in its checkpoint
@@ -176,15 +177,19 @@ class _Run:
         """From the first job to the end of the last."""
         while not self._schedule.is_done():
             self._hand_out()
-            live = len(self._waiting) + len(self._running) + self._silent
-            if not live or not self._agenda:
+            if not self._live or not self._agenda:
                 raise RuntimeError(WAITS_FOR_NOTHING)
             self._agenda.step()
         self._account.makespan_s = self._agenda.now
         return self._account
 
+    @property
+    def _live(self) -> int:
+        """Jobs that were handed out and have not come back."""
+        return len(self._waiting) + self._n_running + self._silent
+
     def _hand_out(self) -> None:
-        live = len(self._waiting) + len(self._running) + self._silent
+        live = self._live
         while live < self._workers:
             job = self._schedule.next()
             if job is None:
@@ -205,7 +210,8 @@ class _Run:
         whole = self._owner.durations(job, node.type) * self._noise(job)
         seconds = max(0.0, whole - self._kept.get(job.job_id, 0.0))
         running = _Running(job, node, slot, now + wait, seconds)
-        self._running[job.job_id] = running
+        self._on[node.number][job.job_id] = running
+        self._n_running += 1
         self._account.attempts += 1
         self._watch.started(job)
         self._agenda.after(wait + seconds, lambda: self._end(running, "done"))
@@ -253,7 +259,7 @@ class _Run:
     def _lose(self, node: Node) -> None:
         """A node was taken back with all that ran on it."""
         self._account.interruptions += 1
-        for running in [r for r in self._running.values() if r.node is node]:
+        for running in list(self._on[node.number].values()):
             running.is_over = True
             self._account.hit += 1
             done = max(0.0, self._agenda.now - running.began)
@@ -281,7 +287,8 @@ class _Run:
 
     def _leave(self, running: _Running, status: str) -> None:
         """Book the time that an attempt had its slot."""
-        del self._running[running.job.job_id]
+        del self._on[running.node.number][running.job.job_id]
+        self._n_running -= 1
         now = self._agenda.now
         took = max(0.0, now - running.began)
         running.node.busy_s += took
