@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from sweep.complaints import StudyError, wrong_value
-from sweep.identity import both_ids, trial_id
+from sweep.identity import both_ids, cell_id, trial_id
 from sweep.resolve import Resolved
 from sweep.study import Study
 from trainables.ablations.base import AblationError, canonical
