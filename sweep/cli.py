@@ -160,8 +160,8 @@ def run(
 ) -> int:
     """Run what is left of a study; run it again after any end to go on."""
     from sweep import screen
+    from sweep.cache import cache_folder
     from sweep.check import refuse_faults
-    from sweep.jobs import cache_folder
     from sweep.run import run_study
 
     loaded = _load(study, overrides)

@@ -1,15 +1,10 @@
 """From what is left of a study to the jobs that would complete it."""
 
-import os
-from pathlib import Path
-
+from sweep.cache import cache_folder
 from sweep.grid import PlannedTrial
 from sweep.identity import request_hash
 from sweep.opened import Opened
 from trainables.spec import Job, Workspace
-
-CACHE_VARIABLE = "XLING_CACHE"
-"""Folder of tokenised data and worker logs; `~/.cache/xling-sweep` when unset."""
 
 
 def jobs_left(opened: Opened) -> list[Job]:
@@ -20,12 +15,6 @@ def jobs_left(opened: Opened) -> list[Job]:
         if job is not None:
             jobs.append(job)
     return jobs
-
-
-def cache_folder() -> str:
-    """Local folder of what can be made again."""
-    named = os.environ.get(CACHE_VARIABLE, "")
-    return str(Path(named or "~/.cache/xling-sweep").expanduser().absolute())
 
 
 def job_of(opened: Opened, trial: PlannedTrial) -> Job | None:

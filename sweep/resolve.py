@@ -6,11 +6,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from sweep.cache import cache_folder
 from sweep.complaints import StudyError
 from sweep.study import Study
 from trainables.data.sentence import DataError
 from trainables.data.treebanks import data_ref
 from trainables.encoders.fingerprint import EncoderError, encoder_ref
+from trainables.registry import SHIPPED_DATA, load
 from trainables.spec import DataRef, EncoderRef
 
 ROOT_VARIABLE = "XLING_DATA"
@@ -91,7 +93,7 @@ def assembled(study: Study, encoder: EncoderRef, files: Mapping[File, DataRef]) 
 
 
 def data_root(study: Study) -> Path:
-    """The folder that holds a study's data.
+    """The folder that holds a study's data; data that ship are written on first use.
 
     Raises:
         StudyError: neither the study nor the environment names one, or there is none.
@@ -100,8 +102,12 @@ def data_root(study: Study) -> Path:
     if not named:
         raise StudyError(
             f"{study.file}: data.root: missing. Name the folder of the treebanks: --set "
-            f"data.root=FOLDER, root = ... below [data], or the variable {ROOT_VARIABLE}."
+            f"data.root=FOLDER, root = ... below [data], or the variable {ROOT_VARIABLE}. "
+            'Or take the invented languages that ship: data.root = "toy".'
         )
+    if named in SHIPPED_DATA:
+        made: Path = load("data set", named, SHIPPED_DATA)(Path(cache_folder()))
+        return made
     root = Path(named).expanduser().resolve()
     if not root.is_dir():
         raise StudyError(f"{study.file}: data.root = {root}: no such folder. Check the path.")

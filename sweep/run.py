@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Literal
 
 from rich.console import Console
 
+from sweep.cache import cache_folder
 from sweep.commit import commit_failure
 from sweep.complaints import StudyError, wrong_value
 from sweep.executor import WORKER, Executor
 from sweep.grid import PlannedTrial
 from sweep.housekeeping import Housekeeper
-from sweep.jobs import cache_folder, job_of, jobs_left
+from sweep.jobs import job_of, jobs_left
 from sweep.ledger import Ledger
 from sweep.lock import DriverLock
 from sweep.opened import Opened, again, open_study

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.layout import Folder
-from sweep.jobs import cache_folder
+from sweep.cache import cache_folder
 from sweep.onetrial import OneTrial, Row, find_trial, read_trial
 from sweep.rows import spec_from_json
 from sweep.screen import duration

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from sweep.complaints import StudyError, closest
 from sweep.overrides import Table, merge
+from trainables.registry import SHIPPED_DATA
 
 FOLDER = Path(__file__).parent / "studies"
 """The studies that ship."""
@@ -56,6 +57,8 @@ def anchored(table: Table, folder: Path) -> Table:
             continue
         if key == "model" and value[0] not in "./~":
             continue  # a hub id; a folder is written ./folder, as in a shell
+        if key == "root" and value in SHIPPED_DATA:
+            continue  # made by this package; a folder of that name is written ./toy
         anchored = {key: str((folder.resolve() / Path(value).expanduser()).resolve())}
         found |= {section: anchored} if section else anchored
     return merge(table, found)

@@ -29,6 +29,17 @@ ENCODERS: Mapping[str, str] = {
     "pretrained": "trainables.encoders.pretrained:load_encoder",
 }
 
+SHIPPED_ENCODERS: Mapping[str, str] = {
+    "toy": "toy/encoder",
+}
+"""Encoders that come with this package: name -> folder in it. A folder of one's own that is called
+like one of them is written `./toy`."""
+
+SHIPPED_DATA: Mapping[str, str] = {
+    "toy": "trainables.toy.corpus:cached_toy",
+}
+"""Data that this package makes: name, as `data.root` -> what writes them below a cache folder."""
+
 ABLATIONS: Mapping[str, str] = {
     "ref": "trainables.ablations.reference:Reference",
     "all": "trainables.ablations.random_init:FromScratch",

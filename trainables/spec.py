@@ -19,7 +19,7 @@ class EncoderRef:
 
     Attributes:
         name: As the study names it: a hub id or a folder. Shown to people.
-        location: What `from_pretrained` is given: a hub id or an absolute folder.
+        location: Where it is: a hub id, an absolute folder, or the name of one that ships.
         revision: Commit hash on the hub; empty for a folder.
         fingerprint: *identity*. `hub:<commit>` or `sha256:<hash of the folder's content>`.
         n_layers: Number of transformer blocks, as its config says.

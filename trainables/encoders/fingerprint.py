@@ -6,7 +6,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from trainables.registry import SHIPPED_ENCODERS
 from trainables.spec import EncoderRef
+
+PACKAGE = Path(__file__).parents[1]
+"""Where the encoders lie that ship."""
 
 CONFIG = "config.json"
 
@@ -35,14 +39,16 @@ def encoder_ref(model: str, revision: str | None = None) -> EncoderRef:
     """Pin an encoder: a folder by its content, a hub id by its commit.
 
     Args:
-        model: A folder (it wins when it exists), or a hub id such as `xlm-roberta-base`.
+        model: The name of an encoder that ships (`toy`), a folder (it wins over the hub when it
+            exists), or a hub id such as `xlm-roberta-base`.
         revision: Branch, tag or commit on the hub; None for its default branch. A folder has none.
 
     Raises:
         EncoderError: there is no such folder or hub model, it cannot be reached, or it holds no
             weights in safetensors, custom code, or a config without a number of layers.
     """
-    folder = Path(model).expanduser()
+    is_shipped = model in SHIPPED_ENCODERS
+    folder = PACKAGE / SHIPPED_ENCODERS[model] if is_shipped else Path(model).expanduser()
     if not folder.is_dir():
         if folder.is_absolute() or model.startswith((".", "~")) or model.count("/") > 1:
             raise EncoderError(f"encoder '{model}': no such folder. Check the path.")
@@ -56,7 +62,7 @@ def encoder_ref(model: str, revision: str | None = None) -> EncoderRef:
     check_folder(folder, model)
     return EncoderRef(
         name=model,
-        location=str(folder),
+        location=model if is_shipped else str(folder),
         fingerprint=folder_fingerprint(folder),
         n_layers=_n_layers(read_config(folder, model), model),
     )
@@ -194,7 +200,9 @@ def local_folder(ref: EncoderRef) -> Path:
             what the study was planned with.
     """
     if not ref.fingerprint.startswith("hub:"):
-        folder = Path(ref.location)
+        # What ships lies with the code, which may be elsewhere on another machine.
+        shipped = SHIPPED_ENCODERS.get(ref.location)
+        folder = PACKAGE / shipped if shipped else Path(ref.location)
         if not folder.is_dir():
             raise EncoderError(
                 f"encoder '{ref.name}': {folder} is not a folder on this machine. Use a path that "
