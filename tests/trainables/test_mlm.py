@@ -45,7 +45,9 @@ def test_masks_cover_what_they_should():
 
 def test_padding_is_neither_read_nor_chosen():
     """A short line is filled up, and what fills it is never hidden."""
-    batch = masked([np.array([2, 5, 3]), np.array([2, 5, 6, 7, 3])], PIECES, 0.9, np.random.default_rng(0))
+    batch = masked(
+        [np.array([2, 5, 3]), np.array([2, 5, 6, 7, 3])], PIECES, 0.9, np.random.default_rng(0)
+    )
     assert batch.attention_mask.tolist() == [[1, 1, 1, 0, 0], [1] * 5]
     assert not batch.chosen[0, 2:].any()
 
