@@ -2,15 +2,29 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN     = $(VENV)/bin
 
-.PHONY: setup fix check test slow bench
+.PHONY: setup demo fix check test slow bench
 
-$(VENV)/.done: pyproject.toml constraints.txt
+$(VENV)/.run: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet -c constraints.txt torch
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e .
+	touch $@
+
+$(VENV)/.done: $(VENV)/.run
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
 	touch $@
 
 setup: $(VENV)/.done
+
+# A whole study on invented languages, from nothing to its page; what it stores is in results/.
+demo: $(VENV)/.run
+	$(BIN)/sweep run demo
+	$(BIN)/sweep report demo
+	@echo
+	@echo "MLflow:        $(BIN)/mlflow ui --backend-store-uri sqlite:///results/mlflow.db"
+	@echo "One trial:     $(BIN)/sweep status demo --trials, then $(BIN)/sweep show TRIAL"
+	@echo "Another seed:  $(BIN)/sweep run demo --set 'seeds.report=[1,2,3,4]'    (trains only what is new)"
+	@echo "Your own:      $(BIN)/sweep new my-study --help"
 
 fix: setup
 	$(BIN)/ruff format .

@@ -271,6 +271,23 @@ def report(
     return _print_lines([written.main_table.rstrip(), "", f"Page: {written.page}"])
 
 
+@app.command(epilog=examples("sweep toy --to toy", "sweep toy --to toy --json"))
+def toy(
+    to: Annotated[str, typer.Option("--to", metavar="FOLDER", help="Where the files go.")],
+    as_json: Json = False,
+) -> None:
+    """Write the treebanks of eleven invented languages; show how far each lies from the first."""
+    from sweep import screen
+    from sweep import toy as invented
+
+    folder = invented.write_languages(to)
+    header, rows = invented.language_rows()
+    if as_json:
+        return print_json([dict(zip(header, row, strict=True)) for row in rows])
+    screen.show(header, rows)
+    return _print_lines([f"Files: {folder}", f"Try: sweep run demo --set data.root={folder}"])
+
+
 @app.command(
     epilog=examples(
         "sweep track my-study.toml",
