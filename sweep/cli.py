@@ -314,6 +314,43 @@ def track(
     )
 
 
+@app.command(
+    epilog=examples(
+        "sweep doctor",
+        "sweep doctor --study my-study.toml",
+        "sweep doctor --quick --json",
+    )
+)
+def doctor(
+    *,
+    study: Annotated[
+        str | None, typer.Option(metavar="STUDY", help="Also look for its encoder and its data.")
+    ] = None,
+    overrides: Overrides = None,
+    storage: Storage = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Leave out torch, Ray, MLflow and the network.")
+    ] = False,
+    as_json: Json = False,
+) -> int:
+    """Check whether a study can run here; say how to mend what is wrong. Exits 1 if it cannot."""
+    from sweep import screen
+    from sweep.doctor import examination
+
+    checks = examination.checks(_load(study, overrides) if study else None, storage, is_quick=quick)
+    with screen.busy() as begin:
+        found = list(examination.examined(checks, begin))
+    if as_json:
+        print_json(examination.as_json(found))
+    elif sys.stdout.isatty():
+        screen.show(examination.HEADER[:3], examination.narrow_rows(found))
+    else:
+        screen.show(examination.HEADER, examination.rows(found))
+    if not as_json:
+        typer.echo(examination.last_line(found))
+    return DONE if examination.is_fit(found) else FAILED
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and leave with its exit code."""
     sys.exit(_code(arguments))

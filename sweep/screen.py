@@ -2,7 +2,8 @@
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from typer import echo
@@ -37,6 +38,18 @@ def show(header: Sequence[str], rows: Rows) -> None:
     for row in rows:
         table.add_row(*map(Text, row))  # names are shown as they are, not read as markup
     Console().print(table)
+
+
+@contextmanager
+def busy() -> Iterator[Callable[[str], None]]:
+    """While something takes seconds, say on a terminal's stderr what; elsewhere say nothing."""
+    if not sys.stderr.isatty():
+        yield lambda _what: None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("") as status:
+        yield lambda what: status.update(f"looking at {what}")
 
 
 def plan_rows(plan: Plan) -> tuple[Sequence[str], Rows]:

@@ -425,3 +425,22 @@ def _as_actor_error(error: Exception) -> Exception:
     lost: Exception = RayActorError(error_msg=f"{type(error).__name__}: {error}")
     setattr(lost, _MEMORY_KILL, isinstance(error, OutOfMemoryError))
     return lost
+
+
+def try_ray() -> dict[str, Any]:
+    """Join the cluster of `RAY_ADDRESS`, or start a Ray as a run would; run one task there.
+
+    Returns:
+        Version of Ray, nodes, cores, GPUs, and seconds until the task was done.
+    """
+    began = time.monotonic()
+    with environment(_TUNE_ENVIRONMENT), connected(TuneExecutor()):
+        ray.get(ray.remote(num_cpus=0)(lambda: os.getpid()).remote())  # noqa: PLW0108 - no builtins
+        sizes = ray.cluster_resources()
+        return {
+            "version": ray.__version__,
+            "nodes": sum(bool(node["Alive"]) for node in ray.nodes()),
+            "cpus": sizes.get("CPU", 0.0),
+            "gpus": sizes.get("GPU", 0.0),
+            "seconds": time.monotonic() - began,
+        }
