@@ -9,9 +9,9 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from sweep.cache import CACHE_VARIABLE, cache_folder
 from sweep.complaints import StudyError
 from sweep.doctor.finding import Finding, size
-from sweep.jobs import CACHE_VARIABLE, cache_folder
 from sweep.resolve import ROOT_VARIABLE, resolve
 from sweep.storage import StorageError, Store
 from sweep.study import Study
