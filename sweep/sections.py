@@ -167,6 +167,7 @@ class OptionsSection(Section):
 
     max_length: Annotated[int, Field(ge=8)] | None = None
     overlap: Annotated[int, Field(ge=0)] | None = None
+    denominator: Literal["strict", "legacy"] | None = None
     head_dropout: Decay | None = None
     reinit: Literal["normal", "torch-default"] | None = None
     frozen_mode: Literal["eval", "train"] | None = None

@@ -80,7 +80,7 @@ class Learnt:
         assert self.task is not None  # noqa: S101 - a probe has no targets
         assert predicted is not None  # noqa: S101 - a task was given
         gold = self.task.gold(corpus, self.labels)
-        scores = as_scores(ref, self.task.score(corpus, gold, predicted, self.labels))
+        scores = as_scores(ref, scored(self.task, corpus, gold, predicted, self.labels))
         known = {score.metric for score in scores}
         if metric not in known:
             return scores, None
@@ -137,7 +137,7 @@ def fine_tune(
     def dev_scores() -> Scores:
         seen = look(model, task, dev_units, with_states=False)
         assert seen.predicted is not None  # noqa: S101 - a task was given
-        return task.score(dev, dev_gold, seen.predicted, labels)
+        return scored(task, dev, dev_gold, seen.predicted, labels)
 
     finished = yield from training.epochs(
         dev_scores, after_step=lambda: checkpoints.save_if_due(training)
@@ -222,6 +222,21 @@ def _pieces_in_use(
     special = materials.special
     extra = np.array([*special.prefix, *special.suffix, special.pad, max(special.unknown, 0)])
     return np.unique(np.concatenate([train.pieces, dev.pieces, extra]))
+
+
+def scored(
+    task: Task,
+    corpus: Corpus | TextCorpus,
+    gold: Int[np.ndarray, "rows k"],
+    predicted: Int[np.ndarray, "rows k"],
+    labels: tuple[str, ...],
+) -> Scores:
+    """All metrics of the task, and how many words were scored where some may be left out (D-11)."""
+    scores = task.score(corpus, gold, predicted, labels)
+    if isinstance(corpus, TextCorpus) or corpus.whole is None:
+        return scores
+    n = corpus.whole.n_words
+    return {**scores, "words_kept": (corpus.n_words / n, n)}
 
 
 def as_scores(ref: DataRef, scores: Scores) -> tuple[Score, ...]:

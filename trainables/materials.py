@@ -11,11 +11,12 @@ from trainables.ablations.gold_pos import is_told
 from trainables.data.batching import Units, Words, make_windows
 from trainables.data.subwords import Corpus, Vocabulary, load_corpus, vocabulary
 from trainables.data.texts import TextCorpus, Texts, load_texts
+from trainables.data.truncation import truncated
 from trainables.encoders.pretrained import load_tokenizer
 from trainables.heads.gold_tags import numbers
 from trainables.memory import restart_peak
 from trainables.registry import TEXT_LAYOUTS
-from trainables.spec import DataRef, EncoderRef, TrialSpec, Workspace
+from trainables.spec import DataRef, EncoderRef, TrialOptions, TrialSpec, Workspace
 
 
 @dataclass(frozen=True)
@@ -60,23 +61,30 @@ class Materials:
 
     def sentences(self, ref: DataRef) -> Corpus:
         """The sentences of a file of words, in pieces."""
-        return load_corpus(ref, self.spec.encoder, self.cache)
+        return self._words(ref).corpus
 
     def units(self, ref: DataRef) -> Units:
         """What a file holds, in windows that the encoder can take: long texts cut, no word lost."""
-        encoder, options = self.spec.encoder, self.spec.options
+        encoder = self.spec.encoder
         if ref.layout in TEXT_LAYOUTS:
             return Texts(load_texts(ref, encoder, self.cache, self.longest), self.special.pad)
-        words = _words(ref, encoder, self.cache, self.longest, options.overlap)
+        words = self._words(ref)
         if not is_told(self.spec.ablation):
             return words
         return replace(words, tags=numbers(words.corpus.upos))
 
+    def _words(self, ref: DataRef) -> Words:
+        options = replace(self.spec.options, max_length=self.longest)
+        return _words(ref, self.spec.encoder, self.cache, options)
+
 
 @lru_cache(maxsize=128)
-def _words(ref: DataRef, encoder: EncoderRef, cache: str, max_length: int, overlap: int) -> Words:
+def _words(ref: DataRef, encoder: EncoderRef, cache: str, options: TrialOptions) -> Words:
     special = vocabulary(load_tokenizer(encoder))
-    capacity = max_length - special.n_special
+    capacity = options.max_length - special.n_special
     corpus = load_corpus(ref, encoder, cache)
-    windows = make_windows(corpus, capacity=capacity, overlap=min(overlap, capacity // 2))
+    if options.denominator == "legacy":
+        corpus = truncated(corpus, capacity)
+    overlap = min(options.overlap, capacity // 2)
+    windows = make_windows(corpus, capacity=capacity, overlap=overlap)
     return Words(corpus, windows, special)

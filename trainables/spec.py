@@ -103,6 +103,9 @@ class TrialOptions:
     Attributes:
         max_length: Longest window in pieces, special pieces included.
         overlap: Pieces of unlabelled left context in every window after the first (D-11).
+        denominator: What becomes of words beyond the longest window (D-11): `strict` labels them
+            in windows of their own, so that every word counts; `legacy` cuts them away before
+            training and scoring, as the published codes do, and says so in `words_kept`.
         head_dropout: Dropout between encoder and head.
         reinit: Distribution of re-initialised weights (D-04): `normal` is N(0,
             initializer_range) with zero biases and unit norms; `torch-default` is what the
@@ -120,6 +123,7 @@ class TrialOptions:
 
     max_length: int = 512
     overlap: int = 64
+    denominator: Literal["strict", "legacy"] = "strict"
     head_dropout: float = 0.0
     reinit: Literal["normal", "torch-default"] = "normal"
     frozen_mode: Literal["eval", "train"] = "eval"

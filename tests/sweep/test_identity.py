@@ -76,6 +76,7 @@ CHANGED = {  # another value for every identity field; a new field needs a line 
     TrialOptions: {
         "max_length": 128,
         "overlap": 0,
+        "denominator": "legacy",
         "head_dropout": 0.2,
         "reinit": "torch-default",
         "frozen_mode": "train",
@@ -88,7 +89,7 @@ CHANGED = {  # another value for every identity field; a new field needs a line 
     EncoderRef: {"fingerprint": "hub:1"},
     DataRef: {"layout": "tsv", "fingerprint": "sha256:c3", "limit": 10, "skip": 5},
 }
-LATER_OPTIONS = {"parser", "deprels", "pool_special"}
+LATER_OPTIONS = {"denominator", "parser", "deprels", "pool_special"}
 """Options that were not there when the golden ids were written."""
 
 PARTS = {

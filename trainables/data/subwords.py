@@ -68,6 +68,7 @@ class Corpus:
             relations; empty when no sentence has any.
         tags: BIO tag of each word; empty when the layout has none.
         n_unknown: Words that hold an unknown piece.
+        whole: The corpus that this one was cut from (`trainables.data.truncation`), else None.
     """
 
     key: str
@@ -85,6 +86,7 @@ class Corpus:
     deprels: tuple[str, ...]
     tags: tuple[str, ...]
     n_unknown: int
+    whole: "Corpus | None" = None
 
     @property
     def n_sentences(self) -> int:

@@ -33,6 +33,7 @@ def check_corpus(corpus: Corpus) -> None:
     Raises:
         DataError: names the first such sentence.
     """
+    corpus = corpus.whole or corpus
     if _is_sound(corpus):
         return
     for sentence, line in enumerate(corpus.lines):

@@ -79,15 +79,16 @@ class Parsing:
     ) -> Float[Tensor, ""]:
         """Cross-entropy of heads, and of labels at gold heads, both summed over words.
 
-        The loop divides the sum by the number of words with a head, which are all: a word without
-        a label teaches its head alone, and still counts.
+        The loop divides the sum by the number of words with a head; words without one, whose head
+        was cut away, teach nothing. A word without a label teaches its head alone, and counts.
         """
         parser = cast("BiaffineParser", head)
         heads, labels = gold.unbind(dim=1)
         arcs = parser(readings.words, readings.sentences, readings.n_words)
         scores = arcs.scores[arcs.sentence, arcs.position]
-        return cross_entropy(scores, heads, reduction="sum") + parser.label_loss(
-            arcs, heads, labels
+        taught = torch.where(heads < 0, -1, labels)
+        return cross_entropy(scores, heads, ignore_index=-1, reduction="sum") + parser.label_loss(
+            arcs, heads.clamp(min=0), taught
         )
 
     def predict(self, head: nn.Module, readings: Readings) -> Int[Tensor, "w 2"]:
