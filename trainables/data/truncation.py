@@ -47,7 +47,7 @@ def _kept(corpus: Corpus, capacity: int) -> Bool[np.ndarray, " W"]:
     """Words that end within the first window of their sentence, and every first word."""
     n_words = np.diff(corpus.sentence_start)
     first = np.repeat(corpus.sentence_start[:-1], n_words)
-    kept = corpus.word_start[1:] - corpus.word_start[first] <= capacity
+    kept: Bool[np.ndarray, " W"] = corpus.word_start[1:] - corpus.word_start[first] <= capacity
     kept[corpus.sentence_start[:-1]] = True
     return kept
 
