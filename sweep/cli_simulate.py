@@ -50,7 +50,7 @@ def quote(
     from sweep.simulate.studies import simulate_study
 
     asked = Asked(file=cluster, prices=price or ())
-    told, prices = simulate_study(study, asked, made, opened.ledger if opened else None)
+    told, prices = simulate_study(study, asked, made, opened)
     return Quote(telling.quote_lines(told, prices), telling.as_json(told, prices))
 
 
@@ -112,7 +112,7 @@ def simulate(
     loaded = load_study(study, overrides or [])
     opened = open_study(loaded, storage) if left else None
     made = opened.plan() if opened else counted(loaded)
-    told, prices = simulate_study(loaded, asked, made, opened.ledger if opened else None)
+    told, prices = simulate_study(loaded, asked, made, opened)
     if as_json:
         return print_json(telling.as_json(told, prices))
     screen.show(*telling.table_rows(told))

@@ -84,6 +84,8 @@ class Account:
         interruptions: Nodes that were taken back.
         hit: Jobs that such a loss interrupted.
         attempts: Jobs that were started, retries included.
+        ended: Jobs that came to an end of their own, pruned or not.
+        pruned: Of these, stopped early.
         spans: Every attempt, where asked for.
     """
 
@@ -94,6 +96,8 @@ class Account:
     interruptions: int = 0
     hit: int = 0
     attempts: int = 0
+    ended: int = 0
+    pruned: int = 0
     spans: list[Span] = field(default_factory=list)
 
 
@@ -247,6 +251,8 @@ class _Run:
         running.is_over = True
         self._leave(running, status)
         self._fleet.free(running.node, running.slot)
+        self._account.ended += 1
+        self._account.pruned += status == "pruned"
         job = running.job
         outcome = Outcome(
             job_id=job.job_id,

@@ -12,20 +12,23 @@ import numpy as np
 
 from sweep.clusterfile import Cluster, NodeType
 from sweep.complaints import StudyError
-from sweep.plan import Left, Plan
+from sweep.grid import PlannedTrial
+from sweep.plan import Plan
 from sweep.pricing.devices import CPU, Device, device, known
 from sweep.pricing.speeds import Forecast, Interval, Speeds
 from sweep.schedule import FixedSchedule, Schedule
 from sweep.simulate.executor import Account, Curves, Delays, SimulatedExecutor
 from sweep.worker import Outcome
-from trainables.spec import CurvePoint, Job, Workspace
+from trainables.spec import CurvePoint, Job, Request, Workspace
 
 _FEW, _MANY = 1_000, 10_000
 _QUANTILES = (5.0, 95.0)
 _SIGMAS = 3.29  # a 90 % interval of a normal distribution is so many standard deviations wide
 
-MakeSchedule = Callable[[Sequence[Job]], Schedule]
-"""A fresh schedule for the jobs of a study."""
+_NOWHERE = Workspace(checkpoints="", cache="")
+
+MakeSchedule = Callable[[], Schedule]
+"""A fresh schedule of what is to be run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +63,9 @@ class Rehearsed:
     Attributes:
         study: Its name.
         setting: How it was run.
-        trials: Jobs that were to be run.
+        trials: Jobs that the plan knew of.
+        ended: Jobs that came to an end, on average: with adaptive seeds, more than the plan says.
+        pruned: Of these, stopped early.
         slots: Trials that run at a time when every node is up.
         forecast: Seconds of the trials, one after the other.
         repeats: Rehearsals behind the intervals.
@@ -80,6 +85,8 @@ class Rehearsed:
     study: str
     setting: Setting
     trials: int
+    ended: float
+    pruned: float
     slots: int
     forecast: Forecast
     repeats: int
@@ -119,7 +126,7 @@ def rehearse(
     speeds: Speeds,
     setting: Setting,
     *,
-    make_schedule: MakeSchedule = FixedSchedule,
+    make_schedule: MakeSchedule | None = None,
     curves: Curves | None = None,
     keeps_spans: bool = False,
 ) -> Rehearsed:
@@ -129,28 +136,34 @@ def rehearse(
         plan: The study against what is known.
         speeds: How long its trials take.
         setting: Where and how it would be run.
-        make_schedule: The scheduler to rehearse.
+        make_schedule: The scheduler to rehearse, anew each time; None for the plan's jobs in order.
         curves: Dev curves, for a scheduler that prunes.
         keeps_spans: Keep every attempt of the first rehearsal, for a timeline.
 
     Raises:
         StudyError: a trial fits on no node, or nobody knows how fast a node's GPU is.
     """
-    jobs = [_job(plan, left) for left in plan.left]
-    trains = {job.job_id: left.work == "train" for job, left in zip(jobs, plan.left, strict=True)}
+    left = [(one, one.request) for one in plan.left if one.request is not None]
+    measured = {one.trial.trial_id for one, _ in left if one.work == "measure"}
     devices = _devices(setting)
     share = setting.gpus or float(max(1, int(setting.cpus)))
     main = devices[_main_type(setting).name]
-    asked = ((job.spec, job.request, trains[job.job_id]) for job in jobs)
+    asked = ((one.trial.spec, request, one.work == "train") for one, request in left)
     forecast = speeds.forecast(asked, main, share)
 
     def expected(job: Job, node: NodeType) -> float:
-        is_trained = trains.get(job.job_id, True)
         return speeds.seconds(
-            job.spec, job.request, trains=is_trained, device=devices[node.name], share=share
+            job.spec,
+            job.request,
+            trains=job.trial_id not in measured,
+            device=devices[node.name],
+            share=share,
         )
 
-    repeats = setting.repeats or (20 if len(jobs) <= _FEW else 5 if len(jobs) <= _MANY else 1)
+    def in_order() -> Schedule:
+        return FixedSchedule(job_for(one.trial, request, plan) for one, request in left)
+
+    repeats = setting.repeats or (20 if len(left) <= _FEW else 5 if len(left) <= _MANY else 1)
     random = np.random.default_rng(setting.seed)
     ran = []
     for repeat in range(repeats):
@@ -168,7 +181,7 @@ def rehearse(
             seed=setting.seed + repeat,
             keeps_spans=keeps_spans and not repeat,
         )
-        schedule = make_schedule(jobs)
+        schedule = (make_schedule or in_order)()
         account = executor.run(schedule, Silent())
         ran.append(_Counted(account, len(getattr(schedule, "lost", ())), setting))
     return _summary(plan, setting, forecast, ran)
@@ -218,6 +231,8 @@ def _summary(
         study=plan.study,
         setting=setting,
         trials=len(plan.left),
+        ended=mean([one.account.ended for one in ran]),
+        pruned=mean([one.account.pruned for one in ran]),
         slots=first.fleet.capacity,
         forecast=forecast,
         repeats=len(ran),
@@ -284,17 +299,15 @@ def _devices(setting: Setting) -> Mapping[str, Device]:
     return found
 
 
-def _job(plan: Plan, left: Left) -> Job:
+def job_for(trial: PlannedTrial, request: Request, plan: Plan) -> Job:
     """A job as `sweep.jobs` would make it, less where it works."""
-    trial = left.trial
-    if left.request is None:
-        raise ValueError(f"nothing is left of trial {trial.trial_id}")
     return Job(
         job_id=trial.trial_id,
         trial_id=trial.trial_id,
         study=plan.study,
         spec=trial.spec,
-        request=left.request,
-        workspace=Workspace(checkpoints="", cache=""),
+        request=request,
+        workspace=_NOWHERE,
         store=plan.store,
+        phase=trial.phase,
     )

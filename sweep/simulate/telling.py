@@ -27,6 +27,7 @@ def quote_lines(told: Rehearsed, prices: PriceList) -> list[str]:
 def table_rows(told: Rehearsed) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
     """One row a figure: what, expected, and the 90 % interval where it has one."""
     setting = told.setting
+    extra = round(told.ended) - told.trials
     spot = math.isfinite(setting.mtbf_s)
     rows = [
         ["trials", f"{told.trials:,}", ""],
@@ -38,6 +39,12 @@ def table_rows(told: Rehearsed) -> tuple[Sequence[str], Sequence[Sequence[str]]]
         ["slots in use while nodes are up", f"{told.utilisation:.0%}", ""],
         ["worker nodes at once, at most", f"{told.most_nodes:,}", ""],
     ]
+    if extra > 0:
+        rows.insert(
+            1, ["further seeds where intervals are wide", f"{told.ended - told.trials:.1f}", ""]
+        )
+    if told.pruned:
+        rows.insert(1, ["of these stopped early", f"{told.pruned:.1f}", ""])
     if spot:
         rows += [
             ["nodes taken back", f"{told.interruptions:.1f}", ""],
@@ -68,6 +75,8 @@ def as_json(told: Rehearsed, prices: PriceList) -> dict[str, Any]:
         "study": told.study,
         "cluster": setting.cluster.name,
         "trials": told.trials,
+        "trials_ended": told.ended,
+        "trials_pruned": told.pruned,
         "slots": told.slots,
         "workers": setting.workers or told.slots,
         "cpus": setting.cpus,
