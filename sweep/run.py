@@ -336,12 +336,17 @@ def _counted(
 ) -> RunSummary:
     """Count by what is committed, which also knows of jobs whose end nobody heard of."""
     settled = _settled(opened)
-    new = Counter(end for trial, end in settled.items() if trial not in before)
+    new = Counter(
+        end
+        for trial, end in settled.items()
+        if trial not in before and trial in schedule.handed_out
+    )
     failures = [outcome for outcome in schedule.ended.values() if outcome.status == "failed"]
     lost = {outcome.trial_id for outcome in failures} - settled.keys()
     return replace(
         known,
         total=len(opened.trials),
+        already=len(settled) - new.total(),
         done=new["done"],
         pruned=new["pruned"],
         void=new["failed"],

@@ -65,6 +65,8 @@ class Retrying(ABC):
         self._running: dict[str, Job] = {}
         self._ended: dict[str, Outcome] = {}
         self._lost: dict[str, Job] = {}
+        self.handed_out: set[str] = set()
+        """Trials of the jobs that were handed out."""
         self._n_unstored = 0
         self._counts: dict[tuple[str, str], int] = {}
         self._max_attempts = max_attempts
@@ -86,6 +88,7 @@ class Retrying(ABC):
         job = self._waiting()
         if job is not None:
             self._running[job.job_id] = job
+            self.handed_out.add(job.trial_id)
         return job
 
     def is_done(self) -> bool:

@@ -151,7 +151,7 @@ class Training:
             after_step: Called at every step boundary (checkpoints).
 
         Yields:
-            One point an epoch; send False to stop.
+            One point an epoch, those of before a resumption first; send False to stop.
 
         Returns:
             True if all epochs ran, False if it was told to stop.
@@ -163,6 +163,9 @@ class Training:
         hyper, progress = self.spec.hyper, self.progress
         total = hyper.epochs * self.steps_per_epoch
         progress.loss_sum = progress.loss_sum.to(self.model.device)
+        for point in tuple(progress.curve):  # who asks may have been started anew as well
+            if not (yield point) and progress.epoch < hyper.epochs:
+                return False
         for epoch in range(progress.epoch, hyper.epochs):
             batches = training_batches(
                 self.lesson.units.lengths,

@@ -128,7 +128,10 @@ def test_a_hub_id_stays_a_hub_id(file):
         ("hyper.epochs='2'", 'hyper.epochs = "2": Input should be a valid integer.'),
         ("seeds.report=[1, 2, 1]", "seeds.report = [1, 2, 1]: 1 is named twice. Name it once."),
         ("seeds.report=[]", "seeds.report = []: empty. Name at least one."),
-        ("search.method=bayes", "search.method = \"tpe\": Input should be 'none'."),
+        (
+            "search.method=bayes",
+            "search.method = \"bayes\": Input should be 'none', 'grid', 'random', 'tpe' or 'gp'.",
+        ),
         ("name=../../etc", 'name = "../../etc": it becomes the name of a folder.'),
         ("name='a/b'", 'name = "a/b": it becomes the name of a folder.'),
         ('evaluate.targets=["EN"]', 'evaluate.targets[0] = "EN": neither a language (fr) nor'),
