@@ -12,7 +12,7 @@ later seeds narrow the interval by their number only, not by a better-known spre
 import math
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from scipy import stats
 
 from analysis.intervals import NONE, Interval
@@ -43,19 +43,19 @@ def seeds_wanted(
 
 
 def two_stage_interval(
-    values: Float[np.ndarray, " n"], n_first: int, *, level: float = 0.95
+    values: Float[np.ndarray, " n"], is_first: Bool[np.ndarray, " n"], *, level: float = 0.95
 ) -> Interval:
     """Interval of the mean of differences whose number was decided by the first of them.
 
     Args:
-        values: Paired differences, in the order of seeds; NaN where a trial failed.
-        n_first: How many of them were there before the number was decided.
+        values: Paired differences; NaN where a trial failed.
+        is_first: Which of them were there before the number was decided.
         level: Coverage.
 
     Returns:
         Its ends; NaN below two first values.
     """
-    reach = _reach(values[:n_first], level)
+    reach = _reach(values[is_first], level)
     there = values[~np.isnan(values)]
     if math.isnan(reach):
         return NONE

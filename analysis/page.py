@@ -76,6 +76,7 @@ class Page:
         links: Trial id -> address of its tracking run.
         pictures: Figures of the whole study.
         against: The comparison with a paper (`papers.chapter`); None without.
+        search: What searches found (`searching.write_searching`); None without.
     """
 
     title: str
@@ -91,6 +92,7 @@ class Page:
     links: Mapping[str, str]
     against: Mapping[str, object] | None = None
     pictures: tuple[Picture, ...] = ()
+    search: Mapping[str, object] | None = None
 
 
 def anchors_of(groups: Sequence[Group]) -> dict[str, str]:

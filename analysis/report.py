@@ -23,6 +23,7 @@ from analysis.pictures import layer_plan, plans, study_plans, write_picture
 from analysis.profiles import Profile, profiles
 from analysis.reference.published import check_paper
 from analysis.roster import Roster, roster
+from analysis.searching import Searching, write_searching
 from analysis.sheets import main_sheet, target_sheet
 from analysis.tablefiles import OVERVIEW, write_numbers, write_tables
 from analysis.tables import Tables
@@ -59,6 +60,7 @@ def write_report(
     include_embeddings: bool = False,
     n_figures: int = 9,
     against: str | None = None,
+    searching: Searching | None = None,
 ) -> Report:
     """Analyse the tables of a study and write its report.
 
@@ -78,6 +80,7 @@ def write_report(
         include_embeddings: Average similarity over states 0..L in place of 1..L.
         n_figures: Blocks that get figures, the first ones; the others have their CSV files.
         against: A paper (`reference.published.PAPERS`) whose numbers stand beside ours.
+        searching: What was searched, and which seeds were added as needed; None for neither.
 
     Returns:
         What was written.
@@ -142,6 +145,11 @@ def write_report(
         links=links or {},
         pictures=tuple(picture for picture in pictures if picture is not None),
         against=papers.chapter(printed, anchors_of(groups)),
+        search=None
+        if searching is None
+        else write_searching(
+            folder, searching, tables.trials, [chapter.evidence for chapter in chapters], known
+        ),
     )
     path = folder.write("index.html", render(page))
     return Report(path, formats.markdown(overview), tuple(sorted(folder.files)))

@@ -9,11 +9,13 @@ import pyarrow as pa
 
 from analysis.report import Report, write_report
 from analysis.schema import TRIALS
+from analysis.searching import Searching
 from analysis.tables import Tables
 from sweep.complaints import StudyError
 from sweep.grid import PlannedTrial
 from sweep.opened import Opened
 from sweep.rows import spec_from_json, spec_to_json
+from sweep.search.found import searched_rows
 from sweep.studyfile import study_text
 
 OF_A_SPEC = (
@@ -62,6 +64,21 @@ def report_study(
         planned=planned_rows(reported),
         measure=similarity.measures[0] if similarity else "",
         against=against,
+        searching=_searching(opened),
+    )
+
+
+def _searching(opened: Opened) -> Searching | None:
+    """What was decided by results, and the rows that say so; None when nothing was."""
+    layout, study = opened.layout, opened.study
+    if layout is None:
+        return None
+    searched = searched_rows(layout.searches, study.search.scope)
+    ids = set(searched.column("trial_id").to_pylist())
+    return Searching(
+        searched,
+        opened.ledger.tables(ids),
+        study.seeds.report if study.seeds.until is not None else (),
     )
 
 

@@ -16,9 +16,7 @@ from sweep.cache import cache_folder
 from sweep.commit import commit_failure
 from sweep.complaints import StudyError, wrong_value
 from sweep.executor import WORKER, Executor
-from sweep.grid import PlannedTrial
 from sweep.housekeeping import Housekeeper
-from sweep.jobs import job_of, jobs_left
 from sweep.ledger import Ledger
 from sweep.lock import DriverLock
 from sweep.opened import Opened, again, open_study
@@ -27,8 +25,8 @@ from sweep.schedule import FixedSchedule
 from sweep.search.schedule import SearchSchedule
 from sweep.storage import StorageError, Store
 from sweep.study import Study
+from sweep.work import Work
 from sweep.worker import Outcome
-from trainables.spec import Job, TrialSpec
 
 if TYPE_CHECKING:
     from sweep.tracking import Tracker
@@ -125,7 +123,7 @@ def run_study(
     home = Store(opened.store)
     with DriverLock(home) as lock:
         opened = again(opened)  # what another driver has done before we had the lock
-        work = _Work(opened)
+        work = Work(opened)
         _keep_study(opened, home)
         settled = _settled(opened)
         known = RunSummary(
@@ -148,7 +146,7 @@ def run_study(
         started = datetime.now(UTC)
         is_interrupted = False
         try:
-            with keeper, shown(board, console) as watch:
+            with keeper, work.mirrored(console), shown(board, console) as watch:
                 crew.run(work.schedule, watch)
         except KeyboardInterrupt:
             is_interrupted = True
@@ -171,40 +169,6 @@ def run_study(
         )
         raise Interrupted(summary)
     return summary
-
-
-class _Work:
-    """What a run has to do: a schedule, the jobs behind it, and what the board should expect."""
-
-    def __init__(self, opened: Opened) -> None:
-        self._opened = opened
-        self._board: Board | None = None
-        self.trial_ids: set[str] = set(opened.trial_ids)
-        """Trials of the study; grows as a search finds out which they are."""
-        self.schedule: FixedSchedule | SearchSchedule
-        if opened.layout is None or opened.results is None:
-            jobs = jobs_left(opened)
-            self._specs = [job.spec for job in jobs]
-            self.schedule = FixedSchedule(jobs)
-        else:
-            self.schedule = SearchSchedule(
-                opened.layout, opened.results, self._job, foresee=self._foresee
-            )
-            self._specs = list(self.schedule.foreseen())
-
-    def show_on(self, board: Board) -> None:
-        """Tell the board what is to come, now and whenever that changes."""
-        self._board = board
-        for spec in self._specs:
-            board.foresee(spec)
-
-    def _job(self, trial: PlannedTrial) -> Job | None:
-        self.trial_ids.add(trial.trial_id)
-        return job_of(self._opened, trial)
-
-    def _foresee(self, spec: TrialSpec, more: int) -> None:
-        if self._board is not None:
-            self._board.foresee(spec, more)
 
 
 def _tidy(

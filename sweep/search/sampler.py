@@ -35,7 +35,7 @@ def propose(method: Method, space: Space, tried: Sequence[Tried], seed: int) -> 
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    distributions = {name: _distribution(axis) for name, axis in space.axes.items()}
+    distributions = distributions_of(space)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
         study = optuna.create_study(direction="maximize", sampler=_sampler(method, seed))
@@ -53,20 +53,23 @@ def frozen(point: Point, told: Told | None, distributions: dict[str, Any]) -> An
     """A tried point as Optuna's trial; one that runs is marked so, for its constant liar."""
     import optuna
 
-    states = optuna.trial.TrialState
-    if told is None:
-        state = states.RUNNING
-    else:
-        state = {"done": states.COMPLETE, "pruned": states.PRUNED, "failed": states.FAIL}[
-            told.state
-        ]
     return optuna.trial.create_trial(
-        state=state,
+        state=state_of(told),
         value=told.value if told is not None and told.state == "done" else None,
         params=dict(point),
         distributions=distributions,
         intermediate_values=dict(told.curve) if told is not None else {},
     )
+
+
+def state_of(told: Told | None) -> Any:  # noqa: ANN401 - Optuna has no types
+    """What Optuna calls the end of a trial."""
+    import optuna
+
+    states = optuna.trial.TrialState
+    if told is None:
+        return states.RUNNING
+    return {"done": states.COMPLETE, "pruned": states.PRUNED, "failed": states.FAIL}[told.state]
 
 
 def _sampler(method: str, seed: int) -> Any:  # noqa: ANN401 - Optuna has no types

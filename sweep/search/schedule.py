@@ -45,6 +45,7 @@ class SearchSchedule(Retrying):
         results: Knows the ends of trials, those of this run among them.
         make_job: The job of a trial, None when it is known already.
         foresee: Hears when more or fewer jobs are to come than `foreseen` says.
+        show: Hears of each search that has moved on.
         max_attempts: As in `Retrying`.
         max_lost: As in `Retrying`.
     """
@@ -56,6 +57,7 @@ class SearchSchedule(Retrying):
         make_job: MakeJob,
         *,
         foresee: Foresee = lambda _spec, _more: None,
+        show: Callable[[Search], None] = lambda _search: None,
         max_attempts: int = 3,
         max_lost: int = 20,
     ) -> None:
@@ -64,6 +66,7 @@ class SearchSchedule(Retrying):
         self._results = results
         self._make = make_job
         self._foresee = foresee
+        self._show = show
         self._flights: dict[str, tuple[Member, PlannedTrial]] = {}
         self._peeked: Job | None = None
         self._done: set[str] = set()
@@ -90,7 +93,11 @@ class SearchSchedule(Retrying):
     def report(self, job: Job, point: CurvePoint) -> bool:
         """Let a trial of a search go on if it is worth it, and any other trial."""
         member, trial = self._flights[job.job_id]
-        return member.report(trial, point) if isinstance(member, Search) else True
+        if not isinstance(member, Search):
+            return True
+        goes_on = member.report(trial, point)
+        self._show(member)
+        return goes_on
 
     def _fresh(self) -> Job | None:
         job, self._peeked = self._peeked, None
@@ -107,6 +114,8 @@ class SearchSchedule(Retrying):
                 self._settle(member, trial)
             else:
                 self._flights[job.job_id] = member, trial
+                if isinstance(member, Search):
+                    self._show(member)
         return job
 
     def _has_fresh(self) -> bool:
@@ -136,6 +145,7 @@ class SearchSchedule(Retrying):
             told = self._results.after(job, stopped) or FAILED
         if isinstance(member, Search):
             member.settle(trial, told)
+            self._show(member)
             if told.state == "done":
                 self._done.add(trial.trial_id)
             self._wake(member)

@@ -1,7 +1,7 @@
 """One search: which points it has asked for, what became of them, what it asks next."""
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -164,6 +164,10 @@ class Search:
             return True
         self._stopped[trial.trial_id] = point.epoch
         return False
+
+    def curve(self, trial: PlannedTrial) -> Mapping[int, float]:
+        """Scores of a running trial so far, by epoch."""
+        return dict(self._live.get(trial.trial_id, {}))
 
     def stopped_at(self, trial: PlannedTrial) -> int | None:
         """The epoch after which `report` stopped a trial."""
