@@ -77,9 +77,9 @@ def new(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the study, or its file.")],
     *,
     encoder: Annotated[
-        str, typer.Option(metavar="MODEL", help="A hub id or a folder.")
-    ] = "bert-base-multilingual-cased",
-    data: Annotated[str, typer.Option(metavar="FOLDER", help="Use what lies there.")] = "",
+        str | None, typer.Option(metavar="MODEL", help="A hub id or a folder.")
+    ] = None,
+    data: Annotated[str | None, typer.Option(metavar="FOLDER", help="Use what lies there.")] = None,
     task: Annotated[
         list[str] | None, typer.Option(help="upos (default), parsing, ner, ...")
     ] = None,
@@ -89,17 +89,10 @@ def new(
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, max=100, help="Trials of a cell.")] = 3,
 ) -> None:
-    """Write a commented study file to start from."""
+    """Write a commented study file to start from; without options, on what ships."""
     from sweep import new as starting
 
-    wish = starting.Wish(
-        encoder=encoder,
-        data=data,
-        tasks=tuple(dict.fromkeys(task or ["upos"])),
-        sources=tuple(dict.fromkeys(source or ["en"])),
-        targets=tuple(dict.fromkeys(target or [])),
-        n_seeds=seeds,
-    )
+    wish = starting.wish(encoder, data, task or (), source or (), target or (), n_seeds=seeds)
     written = starting.write_study(name, wish)
     for note in written.notes:
         typer.echo(f"note: {note}", err=True)

@@ -7,15 +7,31 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from sweep.cache import cache_folder
 from sweep.complaints import StudyError, closest
-from sweep.new_data import TASKS, TaskData, found_data, parallel_languages, usual_data
+from sweep.new_data import (
+    TASKS,
+    TREEBANK_TASKS,
+    ParallelData,
+    TaskData,
+    found_data,
+    parallel_data,
+    usual_data,
+)
 from sweep.opened import open_study
 from sweep.protocols import read_protocol
 from sweep.study import Study, load_study
 from trainables.encoders.fingerprint import EncoderError, encoder_ref
+from trainables.registry import SHIPPED_DATA, SHIPPED_ENCODERS, load
 
 BASE_LAYERS = 12
 """Blocks of an encoder that cannot be looked at now: those of every base model."""
+
+TOY, LANGUAGE_OF_TOY = "toy", "qaa"
+"""Encoder and data that ship, and their source language."""
+
+USUAL_ENCODER = "bert-base-multilingual-cased"
+"""Encoder of the papers."""
 
 _PARTS = 6
 _PROTOCOL = "first-align"
@@ -26,7 +42,7 @@ class Wish:
     """What a new study is to ask.
 
     Attributes:
-        encoder: A hub id or a folder.
+        encoder: A hub id, a folder, or an encoder that ships.
         data: Folder of the data; empty where there is none yet.
         tasks: What is learnt.
         sources: Languages that it is learnt in.
@@ -40,6 +56,41 @@ class Wish:
     sources: tuple[str, ...] = ("en",)
     targets: tuple[str, ...] = ()
     n_seeds: int = 3
+
+
+def wish(
+    encoder: str | None,
+    data: str | None,
+    tasks: Sequence[str],
+    sources: Sequence[str],
+    targets: Sequence[str],
+    *,
+    n_seeds: int,
+) -> Wish:
+    """Fill in what was not said: what ships where nothing was, else the papers' encoder.
+
+    Args:
+        encoder: See `Wish`, as are the others; None where nothing was said.
+        data: Folder of the data.
+        tasks: What is learnt.
+        sources: Languages that it is learnt in.
+        targets: Languages that it is tested in.
+        n_seeds: Trials of a cell.
+    """
+    own = tasks and not set(tasks) <= set(TREEBANK_TASKS)
+    if not (encoder or data or sources or targets or own):
+        encoder = data = TOY
+    if encoder is None:
+        encoder = TOY if data in SHIPPED_DATA else USUAL_ENCODER
+    first = (LANGUAGE_OF_TOY,) if data in SHIPPED_DATA else ("en",)
+    return Wish(
+        encoder=encoder,
+        data=data or "",
+        tasks=tuple(dict.fromkeys(tasks or ["upos"])),
+        sources=tuple(dict.fromkeys(sources or first)),
+        targets=tuple(dict.fromkeys(targets)),
+        n_seeds=n_seeds,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,16 +188,13 @@ def compose(name: str, folder: Path, wish: Wish, n_layers: int) -> str:
     Raises:
         StudyError: the data folder does not hold what is wished.
     """
-    root = Path(wish.data).expanduser() if wish.data else None
-    if root is not None and not root.is_dir():
-        raise StudyError(f"data folder {wish.data}: no such folder. Check the path.")
+    root = _root(wish)
     data = {
         task: usual_data(task, wish.sources, wish.targets)
         if root is None
         else found_data(root, task, wish.sources, wish.targets)
         for task in wish.tasks
     }
-    parallel = parallel_languages(root, data)
     one = next(iter(data.values())) if len(data) == 1 else None
     return "\n".join(
         [
@@ -154,14 +202,31 @@ def compose(name: str, folder: Path, wish: Wish, n_layers: int) -> str:
             _encoder(folder, wish),
             _data(folder, wish, one),
             _grid(wish, n_layers),
-            *([] if one else [_task(task, its) for task, its in data.items()]),
-            *([_hyper(wish.tasks[0], "hyper")] if one else []),
+            *([] if one else [_task(wish, task, its) for task, its in data.items()]),
+            *([_hyper(wish, wish.tasks[0], "hyper")] if one else []),
             _seeds(wish),
             _evaluate(next(iter(data.values())), is_only=bool(one)),
-            _similarity(parallel),
+            _similarity(parallel_data(root, data)),
             _RESOURCES,
         ]
     )
+
+
+def _root(wish: Wish) -> Path | None:
+    """The folder to look into; None where there is none yet.
+
+    Raises:
+        StudyError: there is no such folder.
+    """
+    if not wish.data:
+        return None
+    if wish.data in SHIPPED_DATA:
+        made: Path = load("data set", wish.data, SHIPPED_DATA)(Path(cache_folder()))
+        return made
+    root = Path(wish.data).expanduser()
+    if not root.is_dir():
+        raise StudyError(f"data folder {wish.data}: no such folder. Check the path.")
+    return root
 
 
 def _head(name: str, wish: Wish) -> str:
@@ -183,7 +248,7 @@ protocol = "{_PROTOCOL}"    # optimiser, scorer and data handling of Muller et a
 
 def _encoder(folder: Path, wish: Wish) -> str:
     model = wish.encoder
-    if Path(model).expanduser().is_dir():
+    if model not in SHIPPED_ENCODERS and Path(model).expanduser().is_dir():
         model = _relative(Path(model).expanduser(), folder)
     return f"""\
 [encoder]               # a hub id, or ./folder with config.json, *.safetensors, tokenizer.json
@@ -192,13 +257,16 @@ model = {_toml(model)}
 
 
 def _data(folder: Path, wish: Wish, one: TaskData | None) -> str:
+    limit = "train_limit = 300" if wish.encoder in SHIPPED_ENCODERS else "# train_limit = 2000"
     root = '# root = "data"         # files may lie at any depth; else the variable XLING_DATA'
-    if wish.data:
+    if wish.data in SHIPPED_DATA:
+        root = f"root = {_toml(wish.data)}            # invented languages, written on first use"
+    elif wish.data:
         root = f"root = {_toml(_relative(Path(wish.data).expanduser(), folder))}"
     return f"""\
 [data]
 {root}
-{_sources(one) if one else ""}# train_limit = 2000    # train on the first so many sentences only
+{_sources(one) if one else ""}{limit}    # train on the first so many sentences only
 """
 
 
@@ -230,10 +298,9 @@ def _pieces(n_layers: int) -> list[str]:
     ]
 
 
-def _task(task: str, data: TaskData) -> str:
-    return (
-        f"[tasks.{task}]\n{_sources(data)}{_targets(data)}\n{_hyper(task, f'tasks.{task}.hyper')}"
-    )
+def _task(wish: Wish, task: str, data: TaskData) -> str:
+    hyper = _hyper(wish, task, f"tasks.{task}.hyper")
+    return f"[tasks.{task}]\n{_sources(data)}{_targets(data)}\n{hyper}"
 
 
 def _targets(data: TaskData) -> str:
@@ -241,14 +308,19 @@ def _targets(data: TaskData) -> str:
     return f"{naming if data.naming else ''}targets = {_toml(data.targets)}\n"
 
 
-def _hyper(task: str, section: str) -> str:
+def _hyper(wish: Wish, task: str, section: str) -> str:
     """The protocol's hyper-parameters, to be changed; usual ones for tasks that it leaves out."""
+    if wish.encoder in SHIPPED_ENCODERS:
+        return f"[{section}]    # they suit the tiny encoder\n{_TINY_HYPER}"
     tasks = read_protocol("", _PROTOCOL)["tasks"]
     if task in tasks:
         known = tasks[task]["hyper"].items()
         listed = "".join(f"# {key} = {_number(value)}\n" for key, value in known)
         return f"[{section}]    # the protocol's own; small encoders want a larger rate\n{listed}"
     return f"[{section}]\nlearning_rate = 3e-5\nbatch_size = 32\nepochs = 4\n"
+
+
+_TINY_HYPER = "learning_rate = 1e-3\nbatch_size = 16\nepochs = 4\n"
 
 
 def _seeds(wish: Wish) -> str:
@@ -267,16 +339,17 @@ def _evaluate(data: TaskData, *, is_only: bool) -> str:
 """
 
 
-def _similarity(languages: Sequence[str]) -> str:
-    if len(languages) < 2:  # noqa: PLR2004 - a pair
+def _similarity(parallel: ParallelData) -> str:
+    if len(parallel.languages) < 2:  # noqa: PLR2004 - a pair
         return """\
-[similarity]            # no parallel treebanks (PUD) of the source and another: none to compare
+[similarity]            # no parallel treebanks of the source and another: none to compare
 states = []
 """
     return f"""\
 [similarity]            # of parallel sentences, in every layer
 measures = ["linear-cka"]    # also debiased-cka, rbf-cka, uncentred-cka, cosine
-languages = {_toml(languages)}
+parallel = {_toml(parallel.naming)}
+languages = {_toml(parallel.languages)}
 """
 
 

@@ -38,7 +38,9 @@ USUAL_TARGETS: Mapping[str, tuple[str, ...]] = {
 MOST = 40
 """Targets taken up unasked."""
 
-_PARALLEL = "pud"
+PARALLEL = ("pud", "par")
+"""Treebanks of which every language has the same sentences: real ones, and the invented ones."""
+
 _TEST = re.compile(r"(?P<code>[a-z]{2,3}_(?P<treebank>[a-z0-9]+))-ud-test\.conllu")
 _TRAIN = re.compile(r"(?P<code>(?P<lang>[a-z]{2,3})_[a-z0-9]+)-ud-train\.conllu")
 
@@ -64,7 +66,7 @@ def usual_data(task: str, sources: Sequence[str], targets: Sequence[str]) -> Tas
     wanted = tuple(dict.fromkeys([*sources, *wanted]))
     if task in TREEBANK_TASKS:
         codes = {lang: USUAL_TREEBANKS.get(lang, f"{lang}_gsd") for lang in sources}
-        return TaskData(codes, f"{{lang}}_{_PARALLEL}", wanted)
+        return TaskData(codes, f"{{lang}}_{PARALLEL[0]}", wanted)
     name = FAMILIES_OF[task][0]
     return TaskData({lang: f"{name}-{lang}" for lang in sources}, f"{name}-{{lang}}", wanted)
 
@@ -94,26 +96,40 @@ def found_data(root: Path, task: str, sources: Sequence[str], targets: Sequence[
     raise StudyError(f"task '{task}': {tried[0]}")
 
 
-def parallel_languages(root: Path | None, data: Mapping[str, TaskData]) -> tuple[str, ...]:
-    """Languages whose parallel sentences can be compared: sources and targets with PUD."""
-    sources = {lang for task in data.values() for lang in task.sources}
+@dataclass(frozen=True, slots=True)
+class ParallelData:
+    """What is compared: languages, and their parallel sentences as `[similarity]` names them."""
+
+    languages: tuple[str, ...] = ()
+    naming: str = f"{{lang}}_{PARALLEL[0]}"
+
+
+def parallel_data(root: Path | None, data: Mapping[str, TaskData]) -> ParallelData:
+    """Sources and targets with parallel sentences; none where a source has none."""
+    sources = dict.fromkeys(lang for task in data.values() for lang in task.sources)
     targets = [t.partition("_")[0] for task in data.values() for t in task.targets]
     wanted = dict.fromkeys([*sources, *targets])
-    if root is None:
-        known = set(USUAL_TARGETS["upos"])
-        return tuple(lang for lang in wanted if lang in known) if sources <= known else ()
-    there = {code.partition("_")[0] for code in _tests(root) if code.endswith(f"_{_PARALLEL}")}
-    return tuple(lang for lang in wanted if lang in there) if sources <= there else ()
+    kinds = PARALLEL if root else PARALLEL[:1]
+    for kind in kinds:
+        there = _of_kind(_tests(root), kind) if root else USUAL_TARGETS["upos"]
+        if set(sources) <= set(there):
+            return ParallelData(tuple(x for x in wanted if x in there), f"{{lang}}_{kind}")
+    return ParallelData()
+
+
+def _of_kind(codes: Sequence[str], kind: str) -> list[str]:
+    """Languages with parallel sentences of a kind."""
+    return [code.partition("_")[0] for code in codes if code.endswith(f"_{kind}")]
 
 
 def _treebanks(root: Path, task: str, sources: Sequence[str], targets: Sequence[str]) -> TaskData:
     codes = {lang: _source(root, task, lang) for lang in sources}
     tests = _tests(root)
-    parallel = [c.partition("_")[0] for c in tests if c.endswith(f"_{_PARALLEL}")]
-    wanted = set(targets) | set(sources) if targets else set(sources)
-    if wanted <= set(parallel):
-        chosen = _chosen(task, parallel, targets, sources)
-        return TaskData(codes, f"{{lang}}_{_PARALLEL}", chosen)
+    for kind in PARALLEL:
+        parallel = _of_kind(tests, kind)
+        if {*targets, *sources} <= set(parallel):
+            chosen = _chosen(task, parallel, targets, sources)
+            return TaskData(codes, f"{{lang}}_{kind}", chosen)
     if not targets:
         rest = [code for code in tests if code not in codes.values()]
         own = [code for code in codes.values() if code in tests]
@@ -148,7 +164,7 @@ def _tests(root: Path) -> list[str]:
 def _test(tests: Sequence[str], sources: Mapping[str, str], lang: str, root: Path) -> str:
     """A test set of a language: parallel, else of the treebank trained on, else any."""
     fit = [code for code in tests if code.partition("_")[0] == lang]
-    for code in (f"{lang}_{_PARALLEL}", sources.get(lang), *fit):
+    for code in (*(f"{lang}_{kind}" for kind in PARALLEL), sources.get(lang), *fit):
         if code in fit:
             return code
     raise StudyError(

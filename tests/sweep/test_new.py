@@ -9,7 +9,7 @@ import pytest
 from sweep import cli
 from sweep.complaints import StudyError
 from sweep.imagined import counted
-from sweep.new import Wish, write_study
+from sweep.new import Wish, wish, write_study
 from sweep.new_data import TASKS, found_data
 from sweep.opened import open_study
 from sweep.study import load_study
@@ -64,8 +64,8 @@ def test_with_data_the_plan_works_at_once(here):
     """Languages with parallel treebanks become targets, those without stay out."""
     put(here / "ud", "en_ewt-ud-train.conllu", "en_ewt-ud-dev.conllu", "en_pud-ud-test.conllu")
     put(here / "ud", "fr_pud-ud-test.conllu", "de_gsd-ud-test.conllu")
-    wish = Wish(encoder=encoder(here / "e", 4), data="ud", tasks=("upos", "parsing"), n_seeds=2)
-    study = write_study("s", wish).study
+    made = Wish(encoder=encoder(here / "e", 4), data="ud", tasks=("upos", "parsing"), n_seeds=2)
+    study = write_study("s", made).study
     opened = open_study(study)
     assert study.grid.ablation == ("ref", *(f"reinit:{layer}" for layer in range(1, 5)))
     assert study.target_codes("parsing") == ("en_pud", "fr_pud")
@@ -81,12 +81,39 @@ def test_without_parallel_treebanks_nothing_is_compared(here):
     put(here / "ud", "xx_big-ud-train.conllu", "xx_big-ud-dev.conllu", "xx_big-ud-test.conllu")
     big = here / "ud" / "xx_big-ud-train.conllu"
     big.write_text(big.read_text() + SENTENCE.replace("n1", "n2"))
-    wish = Wish(encoder=encoder(here / "e"), data="ud", sources=("xx",))
-    study = write_study("s", wish).study
+    made = Wish(encoder=encoder(here / "e"), data="ud", sources=("xx",))
+    study = write_study("s", made).study
     assert study.source_code("upos", "xx") == "xx_big"
     assert study.target_codes("upos") == ("xx_big", "yy_c")
     assert study.parallel_languages() == ()
     assert len(open_study(study).trials) == 7 * 3
+
+
+def test_the_invented_languages_are_data_like_any(here, monkeypatch):
+    """Their treebanks are written, found, and their parallel sentences compared."""
+    monkeypatch.setenv("XLING_CACHE", str(here / "cache"))
+    made = Wish(encoder=encoder(here / "e"), data="toy", sources=("qaa",), tasks=("parsing",))
+    study = write_study("s", made).study
+    assert study.data.root == "toy"
+    assert study.target_codes("parsing")[:2] == ("qaa_par", "qab_par")
+    assert len(study.parallel_languages()) == 11
+    assert len(open_study(study).trials) == 7 * 3 + 1
+
+
+@pytest.mark.parametrize(
+    ("said", "encoder", "data", "sources"),
+    [
+        ((None, None, (), (), ()), "toy", "toy", ("qaa",)),
+        ((None, "toy", (), (), ("qab",)), "toy", "toy", ("qaa",)),
+        (("m", None, (), (), ()), "m", "", ("en",)),
+        ((None, "ud", (), ("ru",), ()), "bert-base-multilingual-cased", "ud", ("ru",)),
+        ((None, None, ("xnli",), (), ()), "bert-base-multilingual-cased", "", ("en",)),
+    ],
+)
+def test_what_was_not_said_is_filled_in(said, encoder, data, sources):
+    """Where nothing is said, what ships is taken; real data or languages get the usual encoder."""
+    filled = wish(*said, n_seeds=1)
+    assert (filled.encoder, filled.data, filled.sources) == (encoder, data, sources)
 
 
 def test_the_first_data_set_that_is_whole_is_taken(here):
@@ -97,7 +124,7 @@ def test_the_first_data_set_that_is_whole_is_taken(here):
 
 
 @pytest.mark.parametrize(
-    ("wish", "message"),
+    ("asked", "message"),
     [
         ({"tasks": ("langid",)}, "has a study file of its own: sweep plan langid"),
         ({"tasks": ("upso",)}, "Did you mean 'upos'"),
@@ -108,13 +135,13 @@ def test_the_first_data_set_that_is_whole_is_taken(here):
         ({"sources": ("English",)}, "not a language code"),
     ],
 )
-def test_what_is_not_to_be_had_leaves_no_file(here, wish, message):
+def test_what_is_not_to_be_had_leaves_no_file(here, asked, message):
     """A wrong wish says what is wrong, in the name of the file that is not written."""
     put(here, "en_ewt-ud-train.conllu", "en_ewt-ud-dev.conllu", "en_pud-ud-test.conllu")
-    wish = {"encoder": encoder(here / "e")} | wish
+    asked = {"encoder": encoder(here / "e")} | asked
     before = sorted(here.iterdir())
     with pytest.raises(StudyError, match=message) as caught:
-        write_study("s", Wish(**wish))
+        write_study("s", Wish(**asked))
     assert sorted(here.iterdir()) == before
     assert ".s.toml." not in str(caught.value)
 
