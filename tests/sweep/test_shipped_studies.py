@@ -2,6 +2,7 @@
 
 import csv
 import os
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,8 @@ def test_a_study_that_ships_loads_and_expands(name):
     """Every study that ships has at least one training, and each of its trials is another one."""
     plan = grid(name)
     assert plan["train"] >= 1
-    assert len({trial["trial_id"] for trial in plan["list"]}) == plan["trials"]
+    named = [trial["trial_id"] for trial in plan["list"] if not trial["open"]]
+    assert len(set(named)) == len(named) == plan["trials"] - plan["open"]
 
 
 @pytest.mark.parametrize(
@@ -201,3 +203,33 @@ def test_counting_takes_any_encoder():
         }
     )
     assert as_json(counted(study))["train"] == 2
+
+
+def test_table3_searches_the_grid_of_the_paper():
+    """Nine cells: six points for parsing and UPOS, eight for NER (D-07), and five seeds each."""
+    plan = as_json(counted(load_study("table3")))
+    assert (plan["cells"], plan["search"], plan["train"]) == (9, 2 * 3 * 6 + 3 * 8, 60 + 45)
+    searched = [trial for trial in plan["list"] if trial["phase"] == "search"]
+    assert Counter(trial["task"] for trial in searched) == {"parsing": 18, "upos": 18, "ner": 24}
+    reported = [trial for trial in plan["list"] if trial["phase"] == "report"]
+    assert all(trial["open"] for trial in reported)
+
+
+def test_beto_search_tries_twelve_settings_a_task_and_reports_one_of_them():
+    """One seed searches and is reported, as in the paper: sixty trainings in all."""
+    plan = as_json(counted(load_study("beto-search")))
+    assert (plan["cells"], plan["search"], plan["train"]) == (5, 60, 60)
+    study = load_study("beto-search")
+    points = list(study.space("xnli").grid())
+    assert len(points) == 12
+    assert {"learning_rate": 3e-5, "batch_size": 32, "epochs": 4} in points
+
+
+def test_a_search_in_the_whole_first_align_grid_is_counted():
+    """D-07: searched on ref alone 54 more trainings, per ablation 378 (54 of them on ref)."""
+    grid = ["search.method=grid", "search.batch_size=[16, 32]"]
+    grid.append("search.learning_rate=[1e-5, 2.5e-5, 5e-5]")
+    frozen = as_json(counted(load_study("first-align", [*grid, "search.scope=ref"])))
+    whole = as_json(counted(load_study("first-align", grid)))
+    assert (frozen["train"], frozen["search"]) == (315 + 54, 54)
+    assert (whole["train"], whole["search"]) == (315 + 378, 378)
