@@ -12,6 +12,7 @@ import pyarrow as pa
 from matplotlib.artist import Artist
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
+from matplotlib.transforms import ScaledTranslation
 
 from analysis.figures import style
 from analysis.figures.style import Drawing
@@ -27,6 +28,9 @@ _COLOURS: Mapping[str, str] = {
 }
 _LANE = 0.22
 """Inches a slot is high."""
+
+_BELOW = 0.38
+"""Inches from the slots down to the legend."""
 
 _MOST_LANES = 60
 _MINUTE = 60.0
@@ -201,9 +205,8 @@ def draw_timeline(data: Timeline) -> Drawing:
     """One row a slot, one bar a trial; a mark above where a cell's search ended."""
     unit, scale = _unit(data.seconds)
     n_lanes = min(len(data.lanes), _MOST_LANES)
-    height = _LANE * max(3, n_lanes)
     tips: dict[str, str] = {}
-    with style.canvas((7.2, 1.3 + height)) as (figure, axes):
+    with style.canvas((7.2, 1.2 + _LANE * max(3, n_lanes))) as (figure, axes):
         for i, bar in enumerate(b for b in data.bars if b.lane < n_lanes):
             tips[f"tip-{i}"] = _about(bar)
             box = (bar.start / scale, bar.lane + 0.1), (bar.end - bar.start) / scale, 0.8
@@ -222,7 +225,9 @@ def draw_timeline(data: Timeline) -> Drawing:
         axes.legend(
             handles=list(_legend(data)),
             loc="upper left",
-            bbox_to_anchor=(0, -0.45 / height),
+            bbox_to_anchor=(0, 0),
+            bbox_transform=axes.transAxes
+            + ScaledTranslation(0, -_BELOW, figure.dpi_scale_trans),  # however high the slots are
             ncols=5,
             frameon=False,
             fontsize=7,
