@@ -79,18 +79,20 @@ class Block:
 def main_metrics(curves: pa.Table, known: Roster, found: Scored) -> dict[str, str]:
     """The metric that stands for each task: the one its trials selected on, if it was tested."""
     task_of = [known.settings[trial.setting].task for trial in known.trials]
+    tasks = tuple(dict.fromkeys(task_of))
+    place = np.array([tasks.index(task) for task in task_of] + [0], np.int64)
     tested: dict[str, set[str]] = defaultdict(set)
-    pairs = np.unique(np.stack([found.trial, found.column]), axis=1) if len(found.trial) else None
-    for trial, column in [] if pairs is None else pairs.T:
+    pairs = np.unique(place[found.trial] * len(found.columns) + found.column)
+    for task, column in zip(*np.divmod(pairs, max(1, len(found.columns))), strict=True):
         if found.columns[column].split == "test":
-            tested[task_of[trial]].add(found.columns[column].metric)
+            tested[tasks[task]].add(found.columns[column].metric)
     selected: dict[str, Counter[str]] = defaultdict(Counter)
     names = coded(curves["dev_metric"])
     trials = positions(curves["trial_id"], [trial.trial_id or "-" for trial in known.trials])
-    both, counts = np.unique(np.stack([trials, names.codes]), axis=1, return_counts=True)
-    for (trial, name), count in zip(both.T, counts, strict=True):
-        if trial >= 0:
-            selected[task_of[trial]][names.names[name]] += int(count)
+    both = (place[trials] * len(names.names) + names.codes)[trials >= 0]
+    for pair, count in zip(*np.unique(both, return_counts=True), strict=True):
+        task, name = divmod(int(pair), len(names.names))
+        selected[tasks[task]][names.names[name]] += int(count)
     return {
         task: next(
             (name for name, _ in selected[task].most_common() if name in metrics),

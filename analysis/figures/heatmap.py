@@ -5,17 +5,22 @@ from dataclasses import dataclass
 import matplotlib as mpl
 import numpy as np
 from jaxtyping import Bool, Float
-from matplotlib.patches import Rectangle
 
 from analysis import labels, printed
 from analysis.evidence import Evidence
 from analysis.figures import style
+from analysis.figures.cells import Cell, Cells
 from analysis.figures.style import Drawing
 from analysis.profiles import Profile
 
 _DARK = 0.55
 """Below this lightness, text on a colour is white."""
 
+_WIDE, _NARROW = 0.29, 0.2
+"""Inches of a column that holds a difference, or a score."""
+
+_NAMES, _LETTER = 1.4, 0.08
+"""Inches of the names of rows, and of one letter of a column's name."""
 
 _REACH = 0.15
 """Differences beyond 15 points share one colour, so that smaller ones can be told apart."""
@@ -103,35 +108,24 @@ def draw_heatmap(data: Heatmap) -> Drawing:
     else:
         low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
         colours, norm = mpl.colormaps["cividis"], mpl.colors.Normalize(low, max(high, low + 0.01))
-    tips = {}
+    tips: dict[str, str] = {}
+    cells: list[Cell] = []
     n_rows, n_columns = data.values.shape
-    size = (max(style.SIZE[0], 1.4 + 0.2 * n_columns), max(style.SIZE[1], 0.9 + 0.2 * n_rows))
+    width = _WIDE if data.is_delta else _NARROW
+    size = (max(style.SIZE[0], _NAMES + width * n_columns), max(style.SIZE[1], 0.9 + 0.2 * n_rows))
     with style.canvas(size) as (figure, axes):
+        has_room = n_columns <= 16  # noqa: PLR2004 - more have no room for numbers
         for (i, j), value in np.ndenumerate(data.values):
             known = np.isfinite(shade[i, j])
             colour = colours(norm(shade[i, j])) if known else (1.0, 1.0, 1.0, 1.0)
             is_best = data.is_best is not None and bool(data.is_best[i, j])
-            name = f"tip-{i}-{j}"
-            axes.add_artist(  # as `add_patch`, but leaves the limits alone
-                Rectangle((j, i), 1, 1, facecolor=colour, edgecolor="white", lw=0.6, gid=name)
-            )
+            is_dark = float(np.dot(colour[:3], (0.299, 0.587, 0.114))) < _DARK
             text = _text(value, is_delta=data.is_delta, digits=int(data.shade is not None))
+            name = f"tip-{i}-{j}"
             tips[name] = f"{data.rows[i]}, {data.x_label.split()[0]} {data.columns[j]}: {text}"
-            if n_columns <= 16:  # noqa: PLR2004 - more have no room for numbers
-                dark = float(np.dot(colour[:3], (0.299, 0.587, 0.114))) < _DARK
-                axes.text(
-                    j + 0.5,
-                    i + 0.52,
-                    text,
-                    ha="center",
-                    va="center",
-                    fontsize=6.5,
-                    fontweight="bold" if is_best else "normal",
-                    color="white" if dark else style.INK,
-                )
-            if is_best:
-                frame = (j + 0.06, i + 0.06), 0.88, 0.88
-                axes.add_artist(Rectangle(*frame, fill=False, edgecolor=style.INK, lw=1.4))
+            ink = "white" if is_dark else style.INK
+            cells.append(Cell(i, j, colour, text if has_room else "", ink, is_best, name))
+        Cells(axes, cells, style.INK)
         axes.set_xlim(0, n_columns)
         axes.set_ylim(n_rows, 0)
         axes.grid(visible=False)
@@ -141,8 +135,9 @@ def draw_heatmap(data: Heatmap) -> Drawing:
         for spine in axes.spines.values():
             spine.set_visible(False)
         axes.set_xlabel(data.x_label)
-        if data.is_delta and any(len(name) > 5 for name in data.columns):  # noqa: PLR2004 - room
-            axes.tick_params(axis="x", rotation=45)
+        if max(map(len, data.columns), default=0) * _LETTER > (size[0] - _NAMES) / n_columns:
+            for label in axes.get_xticklabels():
+                label.set(rotation=45, ha="right", rotation_mode="anchor")
     return Drawing(figure, tips)
 
 

@@ -175,12 +175,22 @@ def svg(drawing: Drawing) -> str:
     with mpl.rc_context(dict(_RC)):
         drawing.figure.savefig(sink, format="svg", metadata={"Date": None, "Creator": None})
     text = re.sub(r"<metadata>.*?</metadata>", "", sink.getvalue(), flags=re.DOTALL)
-    text = text.replace("'DejaVu Sans', sans-serif", _FONTS).replace("'DejaVu Sans'", _FONTS)
+    text = _slim(text)
 
     def with_tip(match: re.Match[str]) -> str:
         return f"{match[0]}<title>{escape(drawing.tips.get(match[1], ''))}</title>"
 
     return re.sub(r'<g id="(tip-[^"]+)">', with_tip, text)
+
+
+def _slim(text: str) -> str:
+    """Half the size, the same picture: one font for all, a hundredth of a point, no idle turns."""
+    text = re.sub(r" ?font-family: 'DejaVu Sans'(?:, sans-serif)?;?", "", text)
+    text = text.replace("<svg ", f'<svg font-family="{_FONTS}" ', 1)
+    text = re.sub(r' transform="rotate\(-?0 [^"]*\)"', "", text)
+    digits = re.compile(r"(\.\d\d)\d+")
+    text = re.sub(r' (?:d|x|y)="[^"]*"', lambda match: digits.sub(r"\1", match[0]), text)
+    return re.sub(r"\n\s*", "\n", text)
 
 
 def inline(text: str, prefix: str, alt: str) -> str:
@@ -195,6 +205,7 @@ def inline(text: str, prefix: str, alt: str) -> str:
     head, rest = body.split(">", 1)
     box = re.search(r'viewBox="[^"]*"', head)
     opening = f'<svg {box[0] if box else ""} role="img" aria-label="{escape(alt)}"'
+    opening += f' font-family="{_FONTS}"'
     opening += ' xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink">'
     rest = re.sub(r'\bid="([^"]+)"', rf'id="{prefix}-\1"', rest)
     rest = re.sub(r"url\(#([^)]+)\)", rf"url(#{prefix}-\1)", rest)
@@ -209,14 +220,9 @@ def to_csv(names: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     writer = csv.writer(sink, lineterminator="\n")
     writer.writerow(names)
     for row in rows:
-        writer.writerow([_plain(value) for value in row])
+        # Only NaN differs from itself. `csv` writes floats as `repr` does: every digit.
+        writer.writerow(["" if value != value else value for value in row])  # noqa: PLR0124 - as said
     return sink.getvalue()
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, (float, np.floating)):
-        return "" if np.isnan(value) else repr(float(value))
-    return value
 
 
 def limits(values: Float[np.ndarray, " n"], pad: float = 0.06) -> tuple[float, float]:
