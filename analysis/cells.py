@@ -38,6 +38,8 @@ CELLS = pa.schema(
     ]
 )
 
+_NAMES = ["split", "treebank", "language", "data_key", "metric"]
+
 ANY = "*"
 
 
@@ -108,7 +110,8 @@ def scored(scores: pa.Table, known: Roster, families: Mapping[str, str] | None =
     done = np.array([t.status == "done" for t in known.trials] + [False], bool)
     rows = np.flatnonzero(done[trial])
     trial, value = trial[rows], numbers(scores["value"])[rows]
-    key, columns = _columns(scores.take(pa.array(rows)), families)
+    kept = scores.select(_NAMES)
+    key, columns = _columns(kept if len(rows) == len(kept) else kept.take(pa.array(rows)), families)
     order = np.lexsort((key, trial))
     trial, key, value = trial[order], key[order], value[order]
     first = starts_of_runs(trial, key)
@@ -118,8 +121,7 @@ def scored(scores: pa.Table, known: Roster, families: Mapping[str, str] | None =
 def _columns(
     scores: pa.Table, families: Mapping[str, str] | None
 ) -> tuple[Int[np.ndarray, " rows"], tuple[Column, ...]]:
-    names = ("split", "treebank", "language", "data_key", "metric")
-    parts = [coded(scores[name]) for name in names]
+    parts = [coded(scores[name]) for name in _NAMES]
     if not len(scores):
         return np.zeros(0, np.int64), ()
     shape = tuple(max(1, len(part.names)) for part in parts)

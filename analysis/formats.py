@@ -14,14 +14,23 @@ CSV_COLUMNS = (
 _MARKS = {"down2": ("*", "*"), "down5": ("**", "**")}
 _LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
-    "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
-    "→": r"$\to$",
+    "{": r"\{", "}": r"\}", "[": "{[}", "*": "{*}",  # a row that began with them would lose them
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+    "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", '"': r"\symbol{34}",
+    "\N{RIGHTWARDS ARROW}": r"$\to$", "\N{MINUS SIGN}": "$-$", "\N{EN DASH}": "--",
+    "\N{EM DASH}": "---", "\N{HORIZONTAL ELLIPSIS}": r"\dots{}", "\N{PLUS-MINUS SIGN}": r"$\pm$",
+    "\N{MULTIPLICATION SIGN}": r"$\times$", "\N{LESS-THAN OR EQUAL TO}": r"$\le$",
+    "\N{GREATER-THAN OR EQUAL TO}": r"$\ge$", "\N{LEFT SINGLE QUOTATION MARK}": "`",
+    "\N{RIGHT SINGLE QUOTATION MARK}": "'", "\N{LEFT DOUBLE QUOTATION MARK}": "``",
+    "\N{RIGHT DOUBLE QUOTATION MARK}": "''",
 }  # fmt: skip
-PREAMBLE = r"""% Needs \usepackage{booktabs} and \usepackage[table]{xcolor}.
-\providecolor{xlingup}{HTML}{CFE3F5}
-\providecolor{xlingdowntwo}{HTML}{FBE3C4}
-\providecolor{xlingdownfive}{HTML}{EFA75A}"""
-"""What every LaTeX table needs; defines the colours."""
+_LATIN = 0x17F
+"""The last letter that every LaTeX with `inputenc` can print."""
+
+_PREAMBLE = r"""% Needs \usepackage{booktabs,graphicx} and \usepackage[table]{xcolor}.
+\providecolor{xlingup}{HTML}{CFE3F5}%
+\providecolor{xlingdowntwo}{HTML}{FBE3C4}%
+\providecolor{xlingdownfive}{HTML}{EFA75A}%"""
 CELL = {"up": "xlingup", "down2": "xlingdowntwo", "down5": "xlingdownfive"}
 """Class -> LaTeX colour."""
 
@@ -87,22 +96,36 @@ def latex(sheet: Sheet) -> str:
         before = first
         numbers = [_coloured(number, notes) for number in line.numbers]
         rows.append(" & ".join([*own, *numbers]) + r" \\")
-    title = escaped(sheet.title)
+    head = " & ".join(map(escaped, (*sheet.heads, *heads(sheet)))) + r" \\"
+    return tabular(sheet.title, spec, [head, r"\midrule", *rows], notes)
+
+
+def tabular(
+    title: str, spec: str, rows: Sequence[str], notes: Sequence[str], text: str = ""
+) -> str:
+    """A table in LaTeX (booktabs), for `input`; no wider than the line it is in.
+
+    Args:
+        title: For a comment.
+        spec: Alignment of the columns.
+        rows: Lines between the outer rules.
+        notes: What stands below it, numbered from 1.
+        text: What stands below those.
+    """
+    below = [rf"\textsuperscript{{{i}}} {escaped(note)}" for i, note in enumerate(notes, 1)]
+    below += [escaped(text)] * bool(text)
     body = [
-        PREAMBLE,
-        rf"% {title}",
+        _PREAMBLE,
+        f"% {escaped(title)}",
+        r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
         rf"\begin{{tabular}}{{{spec}}}",
         r"\toprule",
-        " & ".join(map(escaped, (*sheet.heads, *heads(sheet)))) + r" \\",
-        r"\midrule",
         *rows,
         r"\bottomrule",
-        r"\end{tabular}",
+        r"\end{tabular}}",
     ]
-    body += [
-        rf"\par\footnotesize\textsuperscript{{{i}}} {escaped(reason)}"
-        for i, reason in enumerate(notes, 1)
-    ]
+    # In a group: the rest of the document keeps its own size.
+    body += [r"\par{\footnotesize", *(rf"{line}\par" for line in below), "}"] * bool(below)
     return "\n".join(body) + "\n"
 
 
@@ -114,8 +137,16 @@ def _coloured(number: Number, notes: Sequence[str]) -> str:
 
 
 def escaped(text: str) -> str:
-    """Text in LaTeX: nothing in it is a command."""
-    return "".join(_LATEX.get(c, c) for c in " ".join(text.split()))
+    """Text in LaTeX: nothing in it is a command, and what no font has is named by its code."""
+    return "".join(map(_escaped, " ".join(text.split())))
+
+
+def _escaped(letter: str) -> str:
+    if letter in _LATEX:
+        return _LATEX[letter]
+    if not letter.isprintable():
+        return ""
+    return letter if ord(letter) <= _LATIN else f"[U+{ord(letter):04X}]"
 
 
 def csv(sheets: Sequence[Sheet]) -> str:

@@ -211,7 +211,9 @@ def read_part(
     wanted = None if columns is None else [c for c in columns if c in file.schema_arrow.names]
     rows = read_all(file, name, len(data), wanted)
     if trial_ids is not None:
-        rows = rows.filter(pc.is_in(rows.column("trial_id").cast(pa.string()), trial_ids))
+        is_wanted = pc.is_in(rows.column("trial_id"), trial_ids)
+        if not pc.all(is_wanted).as_py():  # else millions of rows would be copied
+            rows = rows.filter(is_wanted)
     if columns is None:
         return conform(rows, schema, name)
     for column in columns:
@@ -311,6 +313,8 @@ def concat(
     """
     names = pieces[0].keys() if pieces else empty
     return {
-        name: pa.concat_tables([EVERY[name].empty_table(), *(piece[name] for piece in pieces)])
+        name: pa.concat_tables(
+            [piece[name] for piece in pieces] or [EVERY[name].empty_table()]
+        ).unify_dictionaries()
         for name in names
     }

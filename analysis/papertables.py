@@ -145,9 +145,7 @@ def latex(table: Beside, *, both: bool) -> str:
     """The table in LaTeX (booktabs), cells coloured by class."""
     notes = notes_of(table, both=both)
     columns = table.shape.columns
-    body = [formats.PREAMBLE, f"% {formats.escaped(title(table))}"]
-    body += [rf"\begin{{tabular}}{{l{'r' * len(columns)}}}", r"\toprule"]
-    body += [" & ".join(["", *map(formats.escaped, columns)]) + r" \\"]
+    body = [" & ".join(["", *map(formats.escaped, columns)]) + r" \\"]
     for part in table.parts:
         body.append(r"\midrule")
         if part.head:
@@ -156,12 +154,7 @@ def latex(table: Beside, *, both: bool) -> str:
         for line in part.lines:
             cells = [_latex_cell(show(p, table, both=both), notes) for p in line.pairs]
             body.append(" & ".join([formats.escaped(line.head), *cells]) + r" \\")
-    body += [r"\bottomrule", r"\end{tabular}"]
-    body += [
-        rf"\par\footnotesize\textsuperscript{{{i}}} {formats.escaped(note)}"
-        for i, note in enumerate(notes, 1)
-    ]
-    return "\n".join(body) + "\n"
+    return formats.tabular(title(table), f"l{'r' * len(columns)}", body, notes)
 
 
 def _latex_cell(shown: Shown, notes: Sequence[str]) -> str:
@@ -286,9 +279,8 @@ def agreement_latex(found: Sequence[Agreement]) -> str:
     ]
     head = " & ".join(AGREEMENT) + r" \\"
     spec = "lll" + "r" * (len(AGREEMENT) - 3)
-    body = [rf"\begin{{tabular}}{{{spec}}}", r"\toprule", head, r"\midrule", *rows, r"\bottomrule"]
-    body += [r"\end{tabular}", rf"\par\footnotesize {formats.escaped(explained(found))}"]
-    return "\n".join(body) + "\n"
+    body = [head, r"\midrule", *rows]
+    return formats.tabular("Agreement with the paper", spec, body, (), explained(found))
 
 
 def agreement_csv(found: Sequence[Agreement]) -> str:

@@ -12,6 +12,8 @@ from analysis.blocks import Lineup
 from analysis.columns import Coded, coded, integers, numbers, positions, starts_of_runs
 from analysis.roster import Roster, Setting
 
+_READ = ["source", "target", "layer", "n", "value", "null_mean", "null_95"]
+
 FINE_TUNED = "fine-tuned"
 PRETRAINED = "pretrained"
 
@@ -98,7 +100,7 @@ def profiles(
         is_shown[lineup.trials[lineup.trials >= 0]] = True
     rows = np.flatnonzero(is_shown[trial])
     if len(rows) < len(trial):  # a search tries many trials that no table shows
-        similarity = similarity.take(pa.array(rows))
+        similarity = similarity.select(_READ).take(pa.array(rows))
         trial, state = trial[rows], Coded(state.codes[rows], state.names)
         measure = Coded(measure.codes[rows], measure.names)
     first, second = coded(similarity["source"]), coded(similarity["target"])

@@ -133,3 +133,22 @@ ASIDE: dict[str, pa.Schema] = {"sentences": SENTENCES}
 
 EVERY: dict[str, pa.Schema] = TABLES | ASIDE
 """All that a commit may hold."""
+
+_UNREAD = {"similarity": {"options"}}
+
+LEAN: dict[str, pa.Schema] = {
+    name: schema
+    if name == "trials"
+    else pa.schema(
+        [
+            field.with_type(pa.dictionary(pa.int32(), pa.string()))
+            if field.type == pa.string()
+            else field
+            for field in schema
+            if field.name not in _UNREAD.get(name, set())
+        ]
+    )
+    for name, schema in TABLES.items()
+}
+"""The same tables as the analysis takes them, a sixth of the memory: a text is stored once and
+named by number in the rows, and what no number depends on is left out."""

@@ -1,7 +1,7 @@
 """Budget: the report of 10,000 trials x 17 targets, figures included: 20 s and 2 GB.
 
 Run as `python -m bench.report [trials]`; prints JSON. The tables are made up (their size decides
-the time, not their values), written as parquet, and reported by a process of its own, so that its
+the time, not their values), written as a store, and reported by a process of its own, so that its
 memory is that of reading and reporting alone.
 """
 
@@ -18,10 +18,12 @@ import numpy as np
 import pyarrow as pa
 from jaxtyping import Int
 
+from analysis.layout import CURRENT, Current, Part
 from analysis.report import write_report
 from analysis.schema import CURVES, SCORES, SIMILARITY, TRIALS
-from analysis.tables import Tables, read_tables, write_tables
+from analysis.tables import Tables, write_tables
 from bench.machine import machine
+from sweep.ledger import Ledger
 
 ENCODERS = 5
 TASKS = {"upos": ("accuracy", "f1_macro", "f1_micro"), "parsing": ("las", "uas", "las_full"),
@@ -162,10 +164,17 @@ def _table(
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
+def fill(folder: Path, tables: Tables) -> None:
+    """Make a store of one compacted part."""
+    part = Part("000001-00000000", len(tables.trials))
+    write_tables(tables, folder / "tables" / part.name)
+    (folder / CURRENT).write_text(Current(1, (part,)).to_json(), encoding="utf-8")
+
+
 def measure(folder: Path) -> dict[str, object]:
-    """Read tables and write their report, in this process."""
+    """Open a store as `sweep report` does, and write its report, in this process."""
     wall, cpu = time.perf_counter(), time.process_time()
-    tables = read_tables(folder)
+    tables = Ledger(str(folder)).tables(is_lean=True)
     read_s = time.perf_counter() - wall
     report = write_report(tables, folder / "report", title="made up", targets=TARGETS, seeds=None)
     return {
@@ -184,12 +193,14 @@ def bench(n: int) -> dict[str, object]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         tables = made_up(n)
-        write_tables(tables, folder)
+        fill(folder, tables)
         rows = {key: table.num_rows for key, table in tables.by_name().items()}
         del tables
         command = [sys.executable, "-m", "bench.report", "--measure", name]
-        text = subprocess.run(command, check=True, capture_output=True, text=True).stdout  # noqa: S603 - ourselves
-    found: dict[str, object] = json.loads(text)
+        child = subprocess.run(command, check=False, stdout=subprocess.PIPE, text=True)  # noqa: S603 - ourselves; its complaints go to ours
+    if child.returncode:
+        raise SystemExit(f"the report's process ended with {child.returncode}; see above")
+    found: dict[str, object] = json.loads(child.stdout)
     return {
         "rows": rows,
         **found,

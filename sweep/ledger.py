@@ -8,8 +8,18 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analysis.layout import Current, File, Folder, commit_ids, concat, read_commits, read_part
-from analysis.schema import TABLES
+from analysis.layout import (
+    Current,
+    File,
+    Folder,
+    Part,
+    commit_ids,
+    concat,
+    read_commits,
+    read_part,
+)
+from analysis.rowfiles import conform
+from analysis.schema import LEAN, TABLES
 from analysis.tables import TRIES, Tables, deduplicate, job_of, stack, vanished, without
 from sweep.commit import KEPT
 from sweep.wanted import Key, Wants, pair
@@ -152,19 +162,28 @@ class Ledger:
         """
         return self._read({"trials", name}, trial_ids)[name]
 
-    def tables(self, trial_ids: Collection[str] | None = None) -> Tables:
-        """All four tables, as of the last refresh, of these trials; None for all."""
-        return Tables(**self._read(TABLES.keys(), trial_ids))
+    def tables(self, trial_ids: Collection[str] | None = None, *, is_lean: bool = False) -> Tables:
+        """All four tables, as of the last refresh.
+
+        Args:
+            trial_ids: Of these trials; None for all.
+            is_lean: As `schema.LEAN` has them, for the analysis of millions of rows.
+        """
+        return Tables(**self._read(TABLES.keys(), trial_ids, is_lean=is_lean))
 
     def _read(
-        self, names: Collection[str], trial_ids: Collection[str] | None
+        self,
+        names: Collection[str],
+        trial_ids: Collection[str] | None,
+        *,
+        is_lean: bool = False,
     ) -> dict[str, pa.Table]:
         wanted = None if trial_ids is None else pa.array(sorted(trial_ids), pa.string())
         for _ in range(TRIES):
             current = Current.read(self._folder)
             try:
                 pieces: list[dict[str, pa.Table]] = [
-                    {n: read_part(self._folder, part, n, trial_ids=wanted) for n in names}
+                    {n: self._part(part, n, wanted, is_lean=is_lean) for n in names}
                     for part in current.parts
                 ]
             except FileNotFoundError:
@@ -175,8 +194,15 @@ class Ledger:
                     name: rows.filter(pc.is_in(rows.column("trial_id"), wanted))
                     for name, rows in loose.items()
                 }
+            if is_lean:
+                loose = {name: conform(rows, LEAN[name], name) for name, rows in loose.items()}
             return deduplicate(stack([*pieces, loose]))
         raise vanished(self._folder, current)
+
+    def _part(self, part: Part, name: str, wanted: pa.Array | None, *, is_lean: bool) -> pa.Table:
+        columns = LEAN[name].names if is_lean else None
+        rows = read_part(self._folder, part, name, columns=columns, trial_ids=wanted)
+        return conform(rows, LEAN[name], part.path(name)) if is_lean else rows
 
     def _take_in(self, files: Mapping[str, File], current: Current) -> tuple[str, ...]:
         """Read first, note after: an exception in between leaves the ledger as it was."""

@@ -47,7 +47,8 @@ def report_study(
         StudyError: nothing is committed yet, or the store is no folder and none was named.
     """
     reported = opened.reported
-    tables = opened.ledger.tables([t.trial_id for t in reported if not t.is_open])
+    ids = [trial.trial_id for trial in reported if not trial.is_open]
+    tables = opened.ledger.tables(ids, is_lean=True)
     if not tables.trials.num_rows:
         raise StudyError(
             f"{opened.study.name}: no trial has ended yet in {opened.store}. "
