@@ -83,7 +83,7 @@ class Cells(Artist):
 
     def _write(self, renderer: RendererBase, cell: Cell, x: float, y: float) -> None:
         outline, low, high, middle = _outline(cell.text, is_bold=cell.is_best)
-        scale = renderer.points_to_pixels(1.0)
+        scale = _pixels(renderer, 1.0)
         base = y - scale * (low + high) / 2
         if isinstance(renderer, RendererAgg):
             place = Affine2D().scale(scale).translate(x - scale * middle, base)
@@ -115,10 +115,14 @@ def _placed(box: _Box) -> Affine2D:
     return Affine2D(np.array([[wide, 0.0, left], [0.0, high, top], [0.0, 0.0, 1.0]]))
 
 
+def _pixels(renderer: RendererBase, points: float) -> float:
+    return float(np.asarray(renderer.points_to_pixels(points)))
+
+
 def _pen(renderer: RendererBase, colour: str, width: float = 1.0) -> GraphicsContextBase:
     pen = renderer.new_gc()
     pen.set_foreground(colour)
-    pen.set_linewidth(renderer.points_to_pixels(width))
+    pen.set_linewidth(_pixels(renderer, width))
     return pen
 
 
