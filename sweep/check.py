@@ -13,6 +13,7 @@ from sweep.resolve import (
     File,
     data_root,
     dev_file,
+    oracle_files,
     resolve_files,
     test_file,
     train_file,
@@ -88,7 +89,10 @@ def check_data(study: Study) -> DataCheck:
     checks: dict[File, FileCheck] = {}
     found: dict[tuple[str, File], Annotation] = {}
     parallel: dict[str, tuple[str, Sequence[Sentence]]] = {}
-    for file, purposes in wanted_files(study).items():
+    wanted = wanted_files(study)
+    for target in oracle_files(study, root):
+        wanted.setdefault((target, "dev", study.evaluate.limit), []).append("oracle")
+    for file, purposes in wanted.items():
         code, split, limit = file
         checks[file] = about = FileCheck(
             code=code, split=split, limit=limit, purposes=tuple(dict.fromkeys(purposes))
@@ -182,8 +186,8 @@ def refuse_faults(study: Study, cache: Path) -> None:
 
 def _fingerprint(study: Study) -> str:
     """A name for what was read: contents of all files, and how they were to fit together."""
-    files = resolve_files(study)
-    refs = sorted((ref.code, ref.split, ref.layout, ref.key) for ref in files.values())
+    found = [*resolve_files(study).values(), *oracle_files(study, data_root(study)).values()]
+    refs = sorted((ref.code, ref.split, ref.layout, ref.key) for ref in found)
     wanted = study.similarity
     fit = None if wanted is None else (study.parallel_languages(), wanted.unmatched)
     tasks = sorted((*map(str, file), used) for file, used in _tasks_of_files(study).items())

@@ -60,20 +60,28 @@ def resolve(study: Study) -> Resolved:
     return replace(found, oracle=_oracle(study, files)) if study.search.is_on else found
 
 
+def oracle_files(study: Study, root: Path) -> dict[str, DataRef]:
+    """Target -> its dev file, for the targets that have one; empty when nothing is searched."""
+    found: dict[str, DataRef] = {}
+    codes = {code for task in study.grid.task for code in study.target_codes(task)}
+    for code in sorted(codes) if study.search.is_on else ():
+        with suppress(DataError):  # there is none
+            found[code] = data_ref(root, code, "dev", study.evaluate.limit)
+    return found
+
+
 def _oracle(study: Study, files: Mapping[File, DataRef]) -> dict[str, tuple[DataRef, ...]]:
     """The targets' dev files; the targets themselves where there are none."""
-    root = data_root(study)
-    found: dict[str, DataRef] = {}
-    for task in study.grid.task:
-        for code in study.target_codes(task):
-            if code not in found:
-                found[code] = test = files[test_file(study, code)]
-                with suppress(DataError):  # there is none
-                    dev = data_ref(root, code, "dev", study.evaluate.limit)
-                    if dev.key != test.key:  # one file may serve as any split
-                        found[code] = dev
+    dev = oracle_files(study, data_root(study))
+    tests = {code: files[test_file(study, code)] for task in study.grid.task
+             for code in study.target_codes(task)}  # fmt: skip
+    # One file may serve as any split: then it is the test set, whatever it is asked for as.
+    best = {
+        code: dev[code] if code in dev and dev[code].key != test.key else test
+        for code, test in tests.items()
+    }
     return {
-        task: tuple(found[code] for code in study.target_codes(task)) for task in study.grid.task
+        task: tuple(best[code] for code in study.target_codes(task)) for task in study.grid.task
     }
 
 

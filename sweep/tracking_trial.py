@@ -159,6 +159,7 @@ def _tags(rows: TrialRows, study: str) -> dict[str, str]:
         "ablation",
         "seed",
         "cell",
+        "phase",
         "status",
         "git_commit",
         "host",

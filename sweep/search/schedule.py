@@ -119,8 +119,7 @@ class SearchSchedule(Retrying):
         return job
 
     def _has_fresh(self) -> bool:
-        if not self._is_hopeless:
-            self._peeked = self._fresh()
+        self._peeked = None if self._is_hopeless else self._fresh()
         return self._peeked is not None
 
     def _next_of(self, member: Member) -> PlannedTrial | None:

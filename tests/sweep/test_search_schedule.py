@@ -225,6 +225,17 @@ def test_a_lost_worker_costs_the_search_nothing():
     assert len(rehearsal.run()) == 17
 
 
+def test_a_store_that_takes_nothing_ends_the_searches():
+    """Three failures to store in a row: nothing more is handed out, and nobody waits."""
+    rehearsal = made.Rehearsal(made.study_of(STORE, made.GRID))
+    for _ in range(3):
+        assert not rehearsal.schedule.is_done()  # looks ahead, as executors do
+        job = rehearsal.take()
+        rehearsal.finish(job, "storage")
+    assert rehearsal.schedule.is_done()
+    assert rehearsal.take() is None
+
+
 UNTIL = {"report": [1, 2, 3], "until": {"half_width": 0.005, "max": 8}}
 
 
