@@ -45,6 +45,10 @@ slow: setup
 	$(BIN)/pytest -m "slow or ray"
 
 # The trial against the Hugging Face Trainer needs real input: make bench DATA=ud ENCODER=folder
+# Half an hour, most of it 10,000 one-second trials, ours and bare Tune's: TRIALS=1000 for a look.
+TRIALS ?= 10000
 bench: setup
 	$(BIN)/python -m bench.similarity
+	$(BIN)/python -m bench.scale
+	$(BIN)/python -m bench.orchestration --trials $(TRIALS)
 	$(if $(and $(DATA),$(ENCODER)),$(BIN)/python -m bench.trial --data $(DATA) --encoder $(ENCODER))
