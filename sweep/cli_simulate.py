@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -82,6 +83,9 @@ def simulate(
     left: Annotated[
         bool, typer.Option("--left", help="What the store lacks, at its speeds; needs the data.")
     ] = False,
+    timeline: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw slots over time: slots.png.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Rehearse a study on an imagined cluster: time, GPU-hours, dollars, interruptions.
@@ -112,7 +116,11 @@ def simulate(
     loaded = load_study(study, overrides or [])
     opened = open_study(loaded, storage) if left else None
     made = opened.plan() if opened else counted(loaded)
-    told, prices = simulate_study(loaded, asked, made, opened)
+    told, prices = simulate_study(loaded, asked, made, opened, keeps_spans=timeline is not None)
+    if timeline is not None:
+        from sweep.simulate.picture import write_timeline
+
+        write_timeline(told.first, timeline)
     if as_json:
         return print_json(telling.as_json(told, prices))
     screen.show(*telling.table_rows(told))

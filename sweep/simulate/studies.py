@@ -22,6 +22,8 @@ def simulate_study(
     asked: Asked,
     plan: Plan,
     opened: Opened | None = None,
+    *,
+    keeps_spans: bool = False,
 ) -> tuple[Rehearsed, PriceList]:
     """Rehearse what is left of a study.
 
@@ -30,6 +32,7 @@ def simulate_study(
         asked: The cluster and the rest of the options.
         plan: What is left of it.
         opened: The study as its store knows it; None when nothing is to be looked at.
+        keeps_spans: Keep every attempt of the first rehearsal, for a timeline.
 
     Raises:
         StudyError: an option or the cluster file is wrong, or a trial fits on no node.
@@ -42,7 +45,12 @@ def simulate_study(
     requests = {left.trial.trial_id: left.trial.request for left in plan.trials}
     speeds = Speeds(rows, requests, share=setting.gpus or 1.0)
     told = rehearse(
-        plan, speeds, setting, make_schedule=make_schedule, curves=curve if make_schedule else None
+        plan,
+        speeds,
+        setting,
+        make_schedule=make_schedule,
+        curves=curve if make_schedule else None,
+        keeps_spans=keeps_spans,
     )
     return told, prices
 

@@ -129,6 +129,17 @@ def test_durations_are_read_as_one_writes_them(text, seconds):
     assert seconds_of("--boot", text) == seconds
 
 
+def test_a_timeline_shows_the_slots_of_the_first_rehearsal(capsys, tmp_path):
+    """A picture is written where asked; what is no picture is refused with what to write."""
+    command = ("simulate", "first-align", "--nodes", "2", "--gpus-per-node", "1", "--repeats", "1")
+    code, _, _ = run(capsys, *command, "--timeline", str(tmp_path / "slots.png"))
+    assert code == 0
+    assert (tmp_path / "slots.png").read_bytes().startswith(b"\x89PNG")
+    code, _, err = run(capsys, *command, "--timeline", str(tmp_path / "slots.doc"))
+    assert code == 2
+    assert "ends in .png" in err
+
+
 def test_who_names_gpus_wants_them_used():
     """A study without GPUs takes whole cards where cards are made up; `--share 0` does not."""
     assert setting_of(study(), Asked(nodes=2, gpus_per_node=1))[0].gpus == 1.0
