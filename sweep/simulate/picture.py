@@ -26,8 +26,10 @@ def timeline_of(account: Account) -> Timeline | None:
     slots = sorted({(span.node, span.slot) for span in account.spans})[:_MOST_SLOTS]
     shown = set(slots)
     rows = [_row(span) for span in account.spans if (span.node, span.slot) in shown]
-    names = ("trial_id", "cell", "task", "source", "ablation", "seed", "status", "phase")
-    names += ("host", "pid", "started", "finished")
+    names = (
+        *("trial_id", "cell", "task", "source", "ablation", "seed", "status", "phase"),
+        *("host", "pid", "started", "finished"),
+    )
     schema = pa.schema([TRIALS.field(name) for name in names])
     return timeline_data(pa.Table.from_pylist(rows, schema=schema))
 
