@@ -202,7 +202,7 @@ def _ports(config: Config) -> Iterator[str]:
 def _commands(config: Config) -> Iterator[str]:
     head = " ".join(_words(config, "head_start_ray_commands"))
     worker = " ".join(_words(config, "worker_start_ray_commands"))
-    if "ray start --head" not in head:
+    if not re.search(r"ray start\b.*--head\b", head):
         yield "head_start_ray_commands: no `ray start --head`."
     elif "--autoscaling-config" not in head:
         yield "head_start_ray_commands: without --autoscaling-config no worker is ever started."
