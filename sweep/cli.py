@@ -42,6 +42,7 @@ OURS: Mapping[tuple[str, str], int] = {
     ("sweep.clusterlint", "ClusterFileError"): WRONG,
     ("sweep.tracking", "TrackingError"): FAILED,
     ("sweep.storage", "StorageError"): FAILED,
+    ("sweep.executor", "ClusterError"): FAILED,
     ("sweep.lock", "StoreLockedError"): FAILED,
     ("sweep.fetch_http", "FetchError"): FAILED,
     ("analysis.rowfiles", "TableError"): FAILED,

@@ -23,6 +23,9 @@ KEPT = "best.safetensors"
 PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "pyarrow", "xling-sweep")
 """Packages that numbers may depend on; their versions are in every row."""
 
+CODE_VARIABLE = "XLING_CODE_VERSION"
+"""What a driver tells workers that got its code without its repository."""
+
 log = logging.getLogger(__name__)
 
 
@@ -122,6 +125,8 @@ def _circumstances() -> Row:
 @cache
 def code_version() -> str:
     """Commit of the code that runs, `+` after it when files were changed; else our version."""
+    if told := os.environ.get(CODE_VARIABLE):
+        return told
     here = Path(__file__).resolve().parent
     git = ["git", "--no-optional-locks", "-C", str(here)]
     try:

@@ -25,6 +25,10 @@ Start = Callable[[Job], Generator[CurvePoint, bool, Outcome]]
 """Runs a job: yields after every epoch, is sent whether to go on, returns how it ended."""
 
 
+class ClusterError(Exception):
+    """A cluster cannot be joined: says which, why, and how to mend it."""
+
+
 class Watch(Protocol):
     """Hears what happens while it happens. Called from the executor's thread."""
 

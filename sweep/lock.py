@@ -158,6 +158,11 @@ class DriverLock:
         except (StorageError, StoreLockedError) as error:
             log.warning("the lock of %s stays behind: %s", self._store.where, error)
 
+    @property
+    def token(self) -> str:
+        """The mark of this holder, as the lock's file shows it; empty when not held."""
+        return self._mine.token if self._mine else ""
+
     def check(self) -> None:
         """Make sure that the lock is still ours; cheap, so ask before each visible step.
 

@@ -114,6 +114,7 @@ def run_study(
         StoreLockedError: another driver works on the store. Nothing was run.
         StorageError: the store cannot be written. Nothing was run.
         TrackingError: the study's tracking URI cannot be used. Nothing was run.
+        ClusterError: the cluster that RAY_ADDRESS names cannot be joined. Nothing was run.
         Interrupted: after SIGINT or SIGTERM; rows of finished trials are committed.
     """
     began = time.monotonic()
@@ -136,7 +137,7 @@ def run_study(
             if opened.ledger.has_loose:  # the driver before us died before it tidied up
                 _tidy(opened, home, lock, _tracker(opened, console) if on else None, console)
             return known
-        crew = _crew(study, executor, workers, worker, work.schedule.total)
+        crew = _crew(study, executor, workers, worker, work.schedule.total, mark=lock.token)
         tracker = _tracker(opened, console) if on else None
         board = Board(began=began, already=known.already)
         work.show_on(board)
@@ -189,6 +190,8 @@ def _crew(
     workers: int | None,
     worker: str,
     n_jobs: int,
+    *,
+    mark: str,
 ) -> Executor:
     """The executor that was asked for, no larger than there are jobs."""
     kind = executor or study.executor
@@ -210,7 +213,7 @@ def _crew(
         return LocalExecutor(n, threads=threads, worker=worker, logs=logs)
     from sweep.tune import TuneExecutor
 
-    return TuneExecutor(n, threads=threads, cpus=cpus, gpus=gpus, worker=worker)
+    return TuneExecutor(n, threads=threads, cpus=cpus, gpus=gpus, worker=worker, mark=mark)
 
 
 def default_workers(cpus: float, gpus: float, n_gpus: int = 0) -> int:

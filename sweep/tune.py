@@ -5,6 +5,7 @@ anything: trials come from our schedule, rows are committed by the worker, and i
 into a folder that is thrown away (a torn state file makes `Tuner.restore` start anew in silence).
 """
 
+import importlib.util
 import logging
 import math
 import os
@@ -22,14 +23,23 @@ from ray import tune
 from ray._private import ray_constants
 from ray._private import worker as ray_worker
 from ray.air.execution._internal.actor_manager import RayActorManager
-from ray.exceptions import OutOfMemoryError, RayActorError, RayTaskError
+from ray.exceptions import (
+    AuthenticationError,
+    OutOfMemoryError,
+    RayActorError,
+    RayError,
+    RayTaskError,
+)
 from ray.tune import PlacementGroupFactory
+from ray.tune.execution.tune_controller import TuneController
 from ray.tune.experiment import Trial
 from ray.tune.search.search_algorithm import SearchAlgorithm
 
+from sweep.commit import CODE_VARIABLE, code_version
 from sweep.executor import (
     WORKER,
     Attempt,
+    ClusterError,
     Interrupt,
     Watch,
     environment,
@@ -37,6 +47,7 @@ from sweep.executor import (
     load_start,
     thread_limits,
 )
+from sweep.nodes import blindness
 from sweep.schedule import Schedule
 from trainables.spec import CurvePoint, Job
 
@@ -71,6 +82,10 @@ class TuneExecutor:
         address: Ray cluster to join; None means `RAY_ADDRESS`, or a Ray of our own if unset.
         worker: The function that runs a job, as "module:object".
         grace_s: Seconds said to be left after Ctrl-C; Tune ends its actors after about 15.
+        idle_s: Seconds after which an actor that waits for a job is let go, so that it does not
+            keep a paid node through a sweep's tail.
+        mark: Token of the driver's lock; workers of a cluster that do not find it in the store
+            refuse their jobs.
     """
 
     def __init__(
@@ -83,6 +98,8 @@ class TuneExecutor:
         address: str | None = None,
         worker: str = WORKER,
         grace_s: float = 15.0,
+        idle_s: float = 30.0,
+        mark: str = "",
     ) -> None:
         self.workers = workers
         self.threads = threads
@@ -91,9 +108,15 @@ class TuneExecutor:
         self.address = address or os.environ.get("RAY_ADDRESS")
         self.worker = worker
         self.grace_s = grace_s
+        self.idle_s = idle_s
+        self.mark = mark
 
     def run(self, schedule: Schedule, watch: Watch) -> None:
-        """Hand out jobs until the schedule is done; see `Executor.run`."""
+        """Hand out jobs until the schedule is done; see `Executor.run`.
+
+        Raises:
+            ClusterError: the cluster cannot be joined.
+        """
         if schedule.is_done():
             return
         settings = _TUNE_ENVIRONMENT | {
@@ -105,6 +128,7 @@ class TuneExecutor:
             environment(settings),
             _silent("ray.tune"),
             _survive_memory_kills(),
+            _idle_actors_leave(self.idle_s),
             connected(self),
             tempfile.TemporaryDirectory(prefix="xling-tune-") as folder,
         ):
@@ -136,7 +160,11 @@ class TuneExecutor:
 def connected(executor: TuneExecutor) -> Iterator[None]:
     """Join or start a Ray for this executor, unless this process already has one.
 
-    A Ray of our own listens on loopback only and ends with the block.
+    A Ray of our own listens on loopback only and ends with the block. A cluster that is joined is
+    given this code, so that no worker runs another version.
+
+    Raises:
+        ClusterError: the cluster cannot be joined.
     """
     if ray.is_initialized():
         yield
@@ -151,7 +179,9 @@ def connected(executor: TuneExecutor) -> Iterator[None]:
         # The raylet's remarks go to our standard output otherwise; outcomes say as much.
         patches.enter_context(_replaced(ray_worker, "print_to_stdstream", lambda *_, **__: None))
         if executor.address:
-            ray.init(address=executor.address, **common)
+            common["runtime_env"] |= {"py_modules": _our_code()}
+            limits[CODE_VARIABLE] = code_version()
+            _join(executor.address, common)
         else:
             # Loopback only, which Ray does by itself on other systems than Linux.
             patches.enter_context(_replaced(ray_constants, "ENABLE_RAY_CLUSTER", False))  # noqa: FBT003 - a value
@@ -168,6 +198,35 @@ def connected(executor: TuneExecutor) -> Iterator[None]:
             ray.shutdown()
             if not executor.address:  # Tune's folder for each trial; the logs stay
                 shutil.rmtree(session / "artifacts", ignore_errors=True)
+
+
+def _our_code() -> list[str]:
+    """Folders of our packages, which Ray carries to each node once."""
+    found = (importlib.util.find_spec(name) for name in ("sweep", "trainables", "analysis"))
+    return [str(Path(spec.origin).parent) for spec in found if spec and spec.origin]
+
+
+def _join(address: str, settings: Mapping[str, Any]) -> None:
+    try:
+        ray.init(address=address, **settings)
+    except (OSError, RuntimeError, ValueError, RayError) as error:
+        raise ClusterError(_why_not_joined(address, error)) from error
+
+
+def _why_not_joined(address: str, error: Exception) -> str:
+    text = " ".join(str(error).split())
+    where = f"RAY_ADDRESS = {address}"
+    if "ersion mismatch" in text:
+        return f"{where}: {text} Make both environments by the same constraints.txt."
+    if isinstance(error, AuthenticationError) or "oken" in text:
+        return (
+            f"{where}: the cluster asks for its token ({text[:200]}). Set RAY_AUTH_MODE=token, and "
+            "put the token into ~/.ray/auth_token."
+        )
+    return (
+        f"{where}: no Ray cluster answers there ({text[:200]}). Start one (ray up cluster.yaml), "
+        "or unset RAY_ADDRESS to run on this machine."
+    )
 
 
 class _Worker(tune.Trainable):  # type: ignore[misc] # ray ships no types we could follow
@@ -188,6 +247,7 @@ class _Worker(tune.Trainable):  # type: ignore[misc] # ray ships no types we cou
     def _take(self, config: Mapping[str, Any]) -> None:
         self._job: Job = ray.cloudpickle.loads(config["job"])
         self._worker: str = config["worker"]
+        self._mark: str | None = config["mark"]
         self._attempt: Attempt | None = None
         self._go_on = True
 
@@ -197,6 +257,10 @@ class _Worker(tune.Trainable):  # type: ignore[misc] # ray ships no types we cou
 
     def step(self) -> dict[str, Any]:
         if self._attempt is None:
+            lacks = "" if self._mark is None else blindness(self._job, self._mark)
+            if lacks:
+                outcome = failed(self._job, "storage", lacks, time.monotonic())
+                return {_OUTCOME: outcome, tune.result.DONE: True}
             self._attempt = Attempt(load_start(self._worker), self._job)
         answer = self._attempt.step(go_on=self._go_on)
         if isinstance(answer, CurvePoint):
@@ -259,6 +323,7 @@ class _Feed(SearchAlgorithm):  # type: ignore[misc] # ray ships no types we coul
             config={
                 "job": ray.cloudpickle.dumps(job),
                 "worker": self._executor.worker,
+                "mark": self._executor.mark if self._executor.address else None,
                 "cpus": self._executor.cpus,
                 "gpus": self._executor.gpus,
             },
@@ -391,6 +456,29 @@ def _survive_memory_kills() -> Iterator[None]:
         original(self, tracked_actor_task, _as_actor_error(exception))
 
     with _replaced(RayActorManager, "_actor_task_failed", tolerant):
+        yield
+
+
+@contextmanager
+def _idle_actors_leave(after_s: float) -> Iterator[None]:
+    """Let go of an actor that has waited for a job for so long.
+
+    Tune keeps one idle actor while its search is not over, and ours is over when the last trial
+    is: a node that is paid for would hold nothing but that actor for hours. Seen in 2.60.
+    """
+    original = TuneController._cleanup_cached_actors  # noqa: SLF001 - the cache is in there
+    idle_since: float | None = None
+
+    def impatient(self: TuneController, force_all: bool = False) -> None:
+        nonlocal idle_since
+        if not self._actor_cache.num_cached_objects:
+            idle_since = None
+        elif idle_since is None:
+            idle_since = time.monotonic()
+        is_over = idle_since is not None and time.monotonic() - idle_since > after_s
+        original(self, force_all=force_all or is_over)
+
+    with _replaced(TuneController, "_cleanup_cached_actors", impatient):
         yield
 
 

@@ -1,11 +1,13 @@
 """A study whose trials are made up but committed for real, in any process that runs one.
 
-Each run of a job appends a line to `<store>/runs`. What happens besides is decided by the seed:
+Each run of a job appends a line to `<store>/runs` (to the cache, where the store is a bucket). What
+happens besides is decided by the seed: 6 waits in its first epoch if the cache holds a file `hold`,
 7 fails as a user error, 8 kills its process every time, 9 stops the driver with SIGINT.
 """
 
 import os
 import signal
+import threading
 from collections.abc import Generator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,7 +23,7 @@ from trainables.spec import CurvePoint, DataRef, EncoderRef, Job
 WORKER = "run_samples:start"
 
 
-def study_of(store: Path, seeds: list[int], /, **changes: object) -> Study:
+def study_of(store: Path | str, seeds: list[int], /, **changes: object) -> Study:
     """One task, one source, two ablations and as many seeds as are given; a probe."""
     table: dict[str, object] = {
         "name": "made-up",
@@ -50,15 +52,17 @@ def resolve(study: Study) -> Resolved:
     )
 
 
-def runs(store: Path) -> list[str]:
+def runs(folder: Path) -> list[str]:
     """Job ids in the order in which they were run."""
-    log = Path(store, "runs")
+    log = Path(folder, "runs")
     return log.read_text().split() if log.exists() else []
 
 
 def start(job: Job) -> Generator[CurvePoint, bool, Outcome]:
     """Run a made-up job; `run_study` finds it as "run_samples:start"."""
-    with Path(job.store, "runs").open("a") as log:
+    folder = Path(job.workspace.cache if "://" in job.store else job.store)
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "runs").open("a") as log:
         log.write(f"{job.job_id}\n")
     began = datetime.now(UTC)
     state = "pretrained" if job.spec.train is None else "fine-tuned"
@@ -70,6 +74,10 @@ def start(job: Job) -> Generator[CurvePoint, bool, Outcome]:
         os.kill(os.getpid(), signal.SIGKILL)
     for point in result.curve if job.spec.hyper.epochs else ():
         yield point
+        hold = Path(job.workspace.cache, "hold")
+        if job.spec.seed == 6 and hold.exists():
+            hold.with_name("held").open("wb").close()
+            threading.Event().wait()
         if job.spec.seed == 9:
             driver = Path(job.store, "driver")
             if driver.exists():

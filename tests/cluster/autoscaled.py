@@ -1,0 +1,189 @@
+"""A sweep on a cluster that grows and shrinks, and loses a node in the middle; for real but small.
+
+Run by `test_autoscaling.py` in namespaces of its own: Ray's fake multi-node autoscaler starts real
+raylets on this machine, and its start stops any Ray it finds. Prints one JSON object.
+"""
+
+import json
+import logging
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+
+import psutil
+import ray
+from cluster_jobs import BUSY, LONG, job
+from ray.cluster_utils import AutoscalingCluster
+
+from sweep.schedule import FixedSchedule
+from sweep.tune import TuneExecutor
+
+MOST = 2
+SHARE = {"cpus": 0.25, "gpus": 0.25}
+LIMIT_S = 500
+
+_BASE = {
+    "cluster_name": "fake_multinode",
+    "provider": {
+        "type": "fake_multinode",
+        "use_node_id_as_ip": True,
+        "disable_node_updaters": True,
+        "disable_launch_config_check": True,
+    },
+    "head_node_type": "head",
+    "upscaling_speed": 10,
+    "auth": {},
+    "docker": {},
+    "file_mounts": {},
+    "file_mounts_sync_continuously": False,
+    **{
+        key: []
+        for key in (
+            *("initialization_commands", "setup_commands", "head_setup_commands"),
+            *("worker_setup_commands", "head_start_ray_commands", "worker_start_ray_commands"),
+            *("cluster_synced_files", "rsync_exclude", "rsync_filter"),
+        )
+    },
+}
+
+
+class Cluster(AutoscalingCluster):
+    """The wheel lacks the file that the original starts its configuration from."""
+
+    def _generate_config(self, head_resources, worker_node_types, **settings):
+        settings.pop("autoscaler_v2", None)
+        head = {"resources": dict(head_resources), "node_config": {}, "max_workers": 0}
+        return _BASE | {"available_node_types": {**worker_node_types, "head": head}} | settings
+
+
+class Notes:
+    """A watch that writes down how jobs ended."""
+
+    def __init__(self) -> None:
+        self.ends: list[tuple[str, int, str, str | None]] = []
+
+    def started(self, job) -> None:
+        """Nothing to note."""
+
+    def epoch(self, job, point) -> None:
+        """Nothing to note."""
+
+    def finished(self, job, outcome, *, retried) -> None:  # noqa: ARG002 - protocol
+        """Note the end."""
+        self.ends.append((job.job_id, job.attempt, outcome.status, outcome.failure_kind))
+
+
+class Story:
+    """What happens to the cluster while the sweep runs, in the order in which it is wished for."""
+
+    def __init__(self, folder: Path, notes: Notes) -> None:
+        self.folder, self.notes = folder, notes
+        self.began = time.monotonic()
+        self.seen: dict[str, object] = {"nodes": []}
+
+    def workers(self) -> int:
+        """Worker nodes that live now; each change is noted with its time."""
+        n = sum(node["Alive"] for node in ray.nodes()) - 1
+        history = self.seen["nodes"]
+        if not history or history[-1][1] != n:
+            history.append((round(time.monotonic() - self.began, 1), n))
+        return n
+
+    def tell(self) -> None:
+        """Wait for each thing in turn; the sweep cannot end before the last but one."""
+        steps = (
+            ("grew to its most", lambda: self.workers() == MOST),
+            ("both nodes at work", lambda: len(self.raylets_at_work()) == MOST),
+            ("killed a node", self.kill_a_node),
+            ("lost a node", lambda: self.workers() == MOST - 1),
+            ("came back", lambda: self.workers() == MOST),
+            ("hurried", self.hurry),
+            ("only the long job is left", self.is_tail),
+            ("shrank to the node of the long job", lambda: self.workers() == 1),
+        )
+        for name, happened in steps:
+            self.until(name, happened)
+        (self.folder / "release").touch()
+
+    def until(self, name: str, happened) -> None:
+        """Look until it has happened; a story that stops ends the process, with what was seen."""
+        while not happened():
+            if time.monotonic() - self.began > LIMIT_S:
+                ends = sorted(self.notes.ends)
+                sys.stdout.write(json.dumps({"missing": name, "ends": ends} | self.seen))
+                sys.stdout.flush()
+                os._exit(1)
+            time.sleep(0.3)
+        self.seen[name] = round(time.monotonic() - self.began, 1)
+
+    def raylets_at_work(self) -> set[int]:
+        """Processes that run the nodes on which a job has begun an epoch."""
+        actors = [int(path.name) for path in (self.folder / "at-work").glob("*")]
+        found = set()
+        for pid in actors:
+            try:
+                found.add(psutil.Process(pid).ppid())
+            except psutil.NoSuchProcess:
+                continue
+        return found
+
+    def kill_a_node(self) -> bool:
+        """Kill -9 of the raylet that does not run the long job; its workers die with it."""
+        long_one = psutil.Process(int((self.folder / "long-pid").read_text())).ppid()
+        (victim,) = self.raylets_at_work() - {long_one}
+        psutil.Process(victim).kill()
+        return True
+
+    def hurry(self) -> bool:
+        """Let all jobs but the long one end."""
+        (self.folder / "hurry").touch()
+        return True
+
+    def is_tail(self) -> bool:
+        """Whether all jobs but the long one are done."""
+        done = {name for name, _, status, _ in self.notes.ends if status == "done"}
+        return done == {f"{BUSY}{i}" for i in range(2 * 4)}
+
+
+def main() -> None:
+    """Run the sweep, and the story beside it."""
+    folder = Path(sys.argv[1])
+    (folder / "at-work").mkdir()
+    notes = Notes()
+    story = Story(folder, notes)
+    cluster = Cluster(
+        head_resources={"CPU": 0},
+        worker_node_types={
+            "gpu": {
+                "resources": {"CPU": 2, "GPU": 1},
+                "node_config": {},
+                "min_workers": 0,
+                "max_workers": MOST,
+            }
+        },
+        idle_timeout_minutes=0.1,
+        max_workers=MOST,
+    )
+    cluster.start()
+    code = {"env_vars": {"PYTHONPATH": os.environ["PYTHONPATH"]}}
+    ray.init("auto", log_to_driver=False, logging_level=logging.ERROR, runtime_env=code)
+    jobs = [job(folder, LONG), *(job(folder, f"{BUSY}{i}") for i in range(2 * 4))]
+    threading.Thread(target=story.tell, daemon=True).start()
+    executor = TuneExecutor(
+        len(jobs), **SHARE, address="auto", worker="cluster_jobs:start", idle_s=2.0
+    )
+    executor.run(FixedSchedule(jobs), notes)
+    story.seen["ended"] = round(time.monotonic() - story.began, 1)
+    story.until("no worker is left", lambda: story.workers() == 0)
+    epochs = {path.name: path.read_text().split() for path in sorted((folder / "epochs").iterdir())}
+    told = {"ends": sorted(notes.ends), "epochs": epochs}
+    sys.stdout.write(json.dumps(told | story.seen))
+    sys.stdout.flush()
+    ray.shutdown()
+    cluster.shutdown()
+
+
+if __name__ == "__main__":
+    main()

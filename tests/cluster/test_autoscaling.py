@@ -1,0 +1,57 @@
+"""A sweep on Ray's fake multi-node autoscaler: nodes come on demand, are lost, and go when idle."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = [pytest.mark.slow, pytest.mark.ray, pytest.mark.cluster]
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory, apart):
+    """What `autoscaled.py` saw."""
+    folder = tmp_path_factory.mktemp("autoscaled")
+    path = os.pathsep.join([str(HERE), str(HERE.parents[1]), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [*apart, sys.executable, str(HERE / "autoscaled.py"), str(folder)],
+        env=os.environ | {"PYTHONPATH": path, "RAY_USAGE_STATS_ENABLED": "0"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_nodes_come_on_demand_and_are_gone_in_the_end(seen):
+    """Nine quarters of a GPU bring both nodes that may be had; none is left after the sweep."""
+    counts = [n for _, n in seen["nodes"]]
+    assert counts[0] == 0
+    assert max(counts) == 2
+    assert counts[-1] == 0
+
+
+def test_the_last_trial_keeps_only_its_own_node(seen):
+    """While one long trial runs and nothing waits, the other node is given back."""
+    assert seen["only the long job is left"] < seen["shrank to the node of the long job"]
+    assert seen["shrank to the node of the long job"] < seen["ended"]
+
+
+def test_a_lost_node_costs_no_trial(seen):
+    """Trials of a killed node are tried again and go on from their last epoch, all to the end."""
+    done = [name for name, _, status, _ in seen["ends"] if status == "done"]
+    assert sorted(done) == sorted(["long", *(f"busy{i}" for i in range(8))])
+    lost = [
+        name for name, _, status, kind in seen["ends"] if (status, kind) == ("failed", "preempted")
+    ]
+    assert lost
+    for name in done:
+        assert [mark.split("/")[0] for mark in seen["epochs"][name]] == ["1", "2", "3"]
+    for name in lost:
+        assert seen["epochs"][name][-1] != "3/1"
