@@ -10,6 +10,7 @@ import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from sweep.lock import NAME
 from sweep.storage import Store
@@ -42,9 +43,9 @@ def blindness(job: Job, mark: str, *, wait_s: float = 1.0) -> str:
 
 
 def _sees_store(where: str, mark: str, wait_s: float) -> bool:
-    store = Store(where)
-    if not store.is_local:
+    if urlsplit(where).scheme not in ("", "file"):
         return True
+    store = Store(where)
     for tries_left in reversed(range(_TRIES)):
         try:
             os.listdir(store.root)  # noqa: PTH208 - only to make NFS look anew

@@ -37,6 +37,12 @@ exec /usr/sbin/sshd -D -e -f /dev/null -o ListenAddress={address} -o HostKey={ho
   -o StrictModes=no -o AuthorizedKeysFile={home}/authorized_keys
 """
 
+# A raylet that is told its agents' ports does not give up when they are slow to say them.
+PORTS = (
+    "--dashboard-agent-grpc-port=52366 --dashboard-agent-listen-port=52365 "
+    "--runtime-env-agent-port=52367 --metrics-export-port=52368"
+)
+
 COUNT = """
 import os, sqlite3
 database = sqlite3.connect(os.path.expanduser("~/mlflow/mlflow.db"))
@@ -143,12 +149,10 @@ class Rehearsal:
         export = next(text for text in config["setup_commands"] if "export PATH" in text)
         here = export.replace("PATH=~/env/bin:", f"PYTHONPATH=~/xling-sweep PATH={BIN}:")
         config["setup_commands"] = [here]
-        for key in ("head_start_ray_commands", "worker_start_ray_commands"):
-            config[key] = [
-                text.replace("ray start", f"ray start --node-ip-address={address} --num-cpus=2")
-                for text in config[key]
-                for address in [HOSTS[key.partition("_")[0]]]
-            ]
+        for host, address in HOSTS.items():
+            key = f"{host}_start_ray_commands"
+            more = f"ray start --node-ip-address={address} --num-cpus=2 {PORTS}"
+            config[key] = [text.replace("ray start", more) for text in config[key]]
         self.file.write_text(yaml.safe_dump(config, sort_keys=False))
 
     def on_head(self, command: str, name: str, *, check: bool = True) -> str:
