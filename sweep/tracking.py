@@ -40,6 +40,7 @@ _ENVIRONMENT = {
     "DO_NOT_TRACK": "true",
     "MLFLOW_DISABLE_AGENT_HINT": "true",
     "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",  # a server's address for each trial
     "GIT_PYTHON_REFRESH": "quiet",
     # MLflow's own retries hold a call for minutes (246 s measured) before it says anything.
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0",

@@ -165,6 +165,10 @@ class Rehearsal:
         key = str(self.laptop / "key")
         return self.call("ssh", "-q", "-i", key, *options, f"root@{HOSTS[host]}", command)
 
+    def raylets(self, host: str) -> str:
+        """Raylets that run on a host, one a line."""
+        return self.on_host(host, "pgrep -x raylet || true")
+
     def perform(self) -> None:
         """All of it, in order."""
         self.laptop.mkdir()
@@ -186,9 +190,10 @@ class Rehearsal:
         self.study()
         self.doors()
         self.call("ray", "down", "-y", str(self.file), name="down")
-        self.seen["left behind"] = {
-            host: self.on_host(host, "pgrep -a raylet || true") for host in HOSTS
-        }
+        # `ray down` stops the head; a worker of this provider leaves when it misses the head.
+        for host in HOSTS:
+            until(lambda host=host: not self.raylets(host), f"{host} without Ray")
+        self.seen["left behind"] = {host: self.raylets(host) for host in HOSTS}
 
     def up(self) -> None:
         """`ray up`, again if need be: a node that is not there after 30 s counts as failed."""
