@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN     = $(VENV)/bin
 
-.PHONY: setup demo fix check test slow bench
+.PHONY: setup demo fix check test slow bench cluster
 
 $(VENV)/.run: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -39,7 +39,11 @@ check: setup
 
 test: setup
 	$(BIN)/pytest -n 2 -m "not ray"
-	$(BIN)/pytest -m ray
+	$(BIN)/pytest -m "ray and not cluster"
+
+# `ray up` on two hosts of network namespaces, and Ray's fake autoscaler: root, openssh-server, rsync, iproute2.
+cluster: setup
+	$(BIN)/pytest -m cluster
 
 slow: setup
 	$(BIN)/pytest -m "slow or ray"
