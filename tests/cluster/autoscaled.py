@@ -150,7 +150,6 @@ class Story:
 def main() -> None:
     """Run the sweep, and the story beside it."""
     folder = Path(sys.argv[1])
-    (folder / "at-work").mkdir()
     notes = Notes()
     story = Story(folder, notes)
     cluster = Cluster(

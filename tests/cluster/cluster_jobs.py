@@ -53,7 +53,8 @@ def start(job: Job) -> Generator[CurvePoint, bool, Outcome]:
     """Run a job; the executor finds it as "cluster_jobs:start"."""
     store = Path(job.store)
     epochs = store / "epochs" / job.job_id
-    epochs.parent.mkdir(exist_ok=True)
+    for folder in (epochs.parent, store / "at-work"):
+        folder.mkdir(exist_ok=True)
     done = len(epochs.read_text().split()) if epochs.exists() else 0
     (store / "at-work" / str(os.getpid())).touch()
     if job.job_id == LONG:

@@ -18,7 +18,8 @@ def apart() -> list[str]:
     )
     if tried.returncode:
         pytest.skip(f"no namespaces here: {tried.stderr.decode().strip()}")
-    return [*command, "sh", "-c", 'ip link set lo up && exec "$@"', "apart"]
+    own = "mkdir -p /tmp/ray && mount -t tmpfs own /tmp/ray && mount -t tmpfs own /dev/shm"
+    return [*command, "sh", "-c", f'ip link set lo up && {own} && exec "$@"', "apart"]
 
 
 @pytest.fixture

@@ -20,7 +20,12 @@ def seen(tmp_path_factory, apart):
     path = os.pathsep.join([str(HERE), str(HERE.parents[1]), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
         [*apart, sys.executable, str(HERE / "autoscaled.py"), str(folder)],
-        env=os.environ | {"PYTHONPATH": path, "RAY_USAGE_STATS_ENABLED": "0"},
+        env=os.environ
+        | {
+            "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
+            "PYTHONPATH": path,
+            "RAY_USAGE_STATS_ENABLED": "0",
+        },
         capture_output=True,
         text=True,
         check=False,
