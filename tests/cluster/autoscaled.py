@@ -20,6 +20,7 @@ from ray.cluster_utils import AutoscalingCluster
 from sweep.schedule import FixedSchedule
 from sweep.tune import TuneExecutor
 
+HEAD = "ray.head.default"  # the provider's own name for it
 MOST = 2
 SHARE = {"cpus": 0.25, "gpus": 0.25}
 LIMIT_S = 500
@@ -32,7 +33,7 @@ _BASE = {
         "disable_node_updaters": True,
         "disable_launch_config_check": True,
     },
-    "head_node_type": "head",
+    "head_node_type": HEAD,
     "upscaling_speed": 10,
     "auth": {},
     "docker": {},
@@ -55,7 +56,7 @@ class Cluster(AutoscalingCluster):
     def _generate_config(self, head_resources, worker_node_types, **settings):
         settings.pop("autoscaler_v2", None)
         head = {"resources": dict(head_resources), "node_config": {}, "max_workers": 0}
-        return _BASE | {"available_node_types": {**worker_node_types, "head": head}} | settings
+        return _BASE | {"available_node_types": {**worker_node_types, HEAD: head}} | settings
 
 
 class Notes:
