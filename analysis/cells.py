@@ -38,9 +38,10 @@ CELLS = pa.schema(
     ]
 )
 
-_NAMES = ["split", "treebank", "language", "data_key", "metric"]
-
 ANY = "*"
+
+NAMES_OF_A_COLUMN = ("split", "treebank", "language", "data_key", "metric")
+"""Columns of the tables that say what was scored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +72,14 @@ class Scored:
         column: Index into `columns`.
         value: Fraction.
         columns: What the columns are.
+        keys: How the rows name each of them: the values of `NAMES_OF_A_COLUMN`.
     """
 
     trial: Int[np.ndarray, " rows"]
     column: Int[np.ndarray, " rows"]
     value: Float[np.ndarray, " rows"]
     columns: tuple[Column, ...]
+    keys: tuple[tuple[str, ...], ...] = ()
 
 
 def family_of(treebank: str, language: str, families: Mapping[str, str] | None = None) -> str:
@@ -110,20 +113,21 @@ def scored(scores: pa.Table, known: Roster, families: Mapping[str, str] | None =
     done = np.array([t.status == "done" for t in known.trials] + [False], bool)
     rows = np.flatnonzero(done[trial])
     trial, value = trial[rows], numbers(scores["value"])[rows]
-    kept = scores.select(_NAMES)
-    key, columns = _columns(kept if len(rows) == len(kept) else kept.take(pa.array(rows)), families)
+    kept = scores.select(list(NAMES_OF_A_COLUMN))
+    kept = kept if len(rows) == len(kept) else kept.take(pa.array(rows))
+    key, columns, keys = _columns(kept, families)
     order = np.lexsort((key, trial))
     trial, key, value = trial[order], key[order], value[order]
     first = starts_of_runs(trial, key)
-    return Scored(trial[first], key[first], value[first], columns)
+    return Scored(trial[first], key[first], value[first], columns, keys)
 
 
 def _columns(
     scores: pa.Table, families: Mapping[str, str] | None
-) -> tuple[Int[np.ndarray, " rows"], tuple[Column, ...]]:
-    parts = [coded(scores[name]) for name in _NAMES]
+) -> tuple[Int[np.ndarray, " rows"], tuple[Column, ...], tuple[tuple[str, ...], ...]]:
+    parts = [coded(scores[name]) for name in NAMES_OF_A_COLUMN]
     if not len(scores):
-        return np.zeros(0, np.int64), ()
+        return np.zeros(0, np.int64), (), ()
     shape = tuple(max(1, len(part.names)) for part in parts)
     flat = np.ravel_multi_index(tuple(part.codes for part in parts), shape)
     found, key = np.unique(flat, return_inverse=True)
@@ -142,7 +146,7 @@ def _columns(
         )
         for split, treebank, language, data, metric in texts
     )
-    return key.astype(np.int64), columns
+    return key.astype(np.int64), columns, tuple(texts)
 
 
 def _versions(read: Collection[tuple[str, str, str]]) -> dict[tuple[str, str, str], str]:

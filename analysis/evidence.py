@@ -14,9 +14,12 @@ from jaxtyping import Float
 from analysis import gaps
 from analysis.blocks import Block
 from analysis.correlation import Correlation, correlate, permutation_ps, spearman
+from analysis.counted import TestSet
 from analysis.gaps import Paired
 from analysis.intervals import NONE, Interval, bootstrap_means, t_intervals
 from analysis.profiles import FINE_TUNED, PRETRAINED, Profile
+from analysis.resampling import Spread
+from analysis.resampling import spread as resampled
 from analysis.roster import Roster
 from analysis.significance import holm, sign_flips
 
@@ -31,6 +34,8 @@ class Estimate:
         n: Paired seeds.
         over_seeds: 95 % t interval; NaN below two seeds.
         over_targets: 95 % bootstrap interval over target languages; NaN where it has no meaning.
+        over_both: 95 % bootstrap interval over seeds and sentences, over sentences alone with one
+            seed; NaN without counts of sentences.
     """
 
     mean: float
@@ -38,6 +43,7 @@ class Estimate:
     n: int
     over_seeds: Interval
     over_targets: Interval = NONE
+    over_both: Interval = NONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,21 +75,26 @@ class Evidence:
         block: Which.
         scores: Seed means of every target, with spread.
         scores_x: Mean over the other languages (SRC-X); NaN where one of them is missing.
-        gap: Cross-lingual gap of seed means; None without a source test set or without X.
+        gap: Cross-lingual gap of every target, over the seeds that have source and target; None
+            without a source test set or without X.
+        gap_x: Its mean over the other languages.
         delta: Differences to the reference by target; None without a reference.
         delta_x: Their mean over the other languages.
         effects: One an ablation, without the reference.
         lacking: For each ablation the targets that it has no number for.
+        spread: Intervals over seeds and sentences; None without counts of sentences.
     """
 
     block: Block
     scores: Paired
     scores_x: Paired
-    gap: Float[np.ndarray, "a t"] | None
+    gap: Paired | None
+    gap_x: Paired | None
     delta: Paired | None
     delta_x: Paired | None
     effects: tuple[Effect, ...]
     lacking: tuple[tuple[int, ...], ...]
+    spread: Spread | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +127,30 @@ def generator(*names: object) -> np.random.Generator:
     return np.random.default_rng(zlib.crc32("|".join(map(str, names)).encode()))
 
 
-def weigh(block: Block, known: Roster, *, has_effects: bool = True) -> Evidence:
-    """Compute what a block says; without effects, for its table only."""
+def weigh(
+    block: Block,
+    known: Roster,
+    *,
+    has_effects: bool = True,
+    sets: tuple[TestSet | None, ...] | None = None,
+) -> Evidence:
+    """Compute what a block says.
+
+    Args:
+        block: Scores.
+        known: Who took part.
+        has_effects: Whether more than its table is wanted.
+        sets: Counts of the sentences of each test set (`counted.Counted.of`); None without.
+    """
     reference, others = block.lineup.reference, block.others
     scores = gaps.over_seeds(block.values)
-    has_gap = block.source is not None and bool(others)
-    gap = gaps.cross_lingual_gap(scores.mean, block.source or 0) if has_gap else None
+    gap = gap_x = spread = None
+    if block.source is not None and others:
+        gap = gaps.over_seeds(gaps.cross_lingual_gap(block.values, block.source))
+        gap_x = _mean_of_targets(gap, others)
+    if sets is not None:
+        rng = generator("sentences", known.settings[block.lineup.setting], block.family)
+        spread = resampled(block, sets, rng)
     delta = delta_x = None
     effects: tuple[Effect, ...] = ()
     if reference is not None:
@@ -129,16 +158,18 @@ def weigh(block: Block, known: Roster, *, has_effects: bool = True) -> Evidence:
         delta_x = _mean_of_targets(delta, others)
         if has_effects:
             rng = generator(known.settings[block.lineup.setting], block.family, block.metric)
-            effects = _effects(block, delta, delta_x, rng)
+            effects = _effects(block, delta, delta_x, rng, spread)
     return Evidence(
         block,
         scores,
         _mean_of_targets(scores, others),
         gap,
+        gap_x,
         delta,
         delta_x,
         effects,
         gaps.lacking(scores.mean, tuple(range(len(block.targets)))),
+        spread,
     )
 
 
@@ -149,7 +180,11 @@ def _mean_of_targets(paired: Paired, among: tuple[int, ...]) -> Paired:
 
 
 def _effects(
-    block: Block, delta: Paired, delta_x: Paired, rng: np.random.Generator
+    block: Block,
+    delta: Paired,
+    delta_x: Paired,
+    rng: np.random.Generator,
+    both: Spread | None,
 ) -> tuple[Effect, ...]:
     """What each ablation but the reference does."""
     nothing = np.full((len(block.lineup.ablations), len(block.lineup.seeds)), np.nan)
@@ -158,15 +193,17 @@ def _effects(
     beyond = Paired(beyond.by_seed, delta_x.mean - source.mean, beyond.sd, beyond.n)
     on_targets = delta.mean[:, list(block.others)]
     spread = bootstrap_means(on_targets, rng, draws=4_000)
+    own = None if both is None or block.source is None else both.delta[:, block.source]
     ablated = [a for a in range(len(nothing)) if a != block.lineup.reference]
     tests = [
         sign_flips(rows[ablated], rng) for rows in (on_targets, on_targets - source.mean[:, None])
     ]
     corrected = [holm(p) for p in tests]
     estimates = (
-        _estimates(source),
-        _estimates(delta_x, spread),
-        _estimates(beyond, spread - source.mean[:, None]),  # the same resamples, shifted
+        _estimates(source, None, own),
+        _estimates(delta_x, spread, both and both.delta_x),
+        # The same resamples, shifted.
+        _estimates(beyond, spread - source.mean[:, None], both and both.beyond),
     )
     p_others, p_beyond = (
         list(zip(p.tolist(), adjusted.tolist(), strict=True))
@@ -186,14 +223,18 @@ def _effects(
 
 
 def _estimates(
-    paired: Paired, over_targets: Float[np.ndarray, "a 2"] | None = None
+    paired: Paired,
+    over_targets: Float[np.ndarray, "a 2"] | None,
+    over_both: Float[np.ndarray, "a 2"] | None,
 ) -> list[Estimate]:
     intervals = t_intervals(paired.mean, paired.sd, paired.n)
-    spread = np.full(intervals.shape, np.nan) if over_targets is None else over_targets
+    nothing = np.full(intervals.shape, np.nan)
+    targets = nothing if over_targets is None else over_targets
+    both = nothing if over_both is None else over_both
     return [
-        Estimate(float(mean), float(sd), int(n), _pair(interval), _pair(targets))
-        for mean, sd, n, interval, targets in zip(
-            paired.mean, paired.sd, paired.n, intervals, spread, strict=True
+        Estimate(float(mean), float(sd), int(n), *map(_pair, ends))
+        for mean, sd, n, *ends in zip(
+            paired.mean, paired.sd, paired.n, intervals, targets, both, strict=True
         )
     ]
 

@@ -15,7 +15,7 @@ def pack(counts: Sequence[int]) -> bytes:
     return np.asarray(counts, dtype=np.int64).astype(kind).tobytes()
 
 
-def unpack(data: bytes, n: int) -> Int[np.ndarray, " n"]:
+def unpack(data: bytes | memoryview, n: int) -> Int[np.ndarray, " n"]:
     """What `pack` made of n counts.
 
     Raises:
