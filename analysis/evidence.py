@@ -173,6 +173,15 @@ def weigh(
     )
 
 
+def gap_intervals(evidence: Evidence, a: int) -> tuple[Interval, Interval]:
+    """95 % intervals of an ablation's gap to the mean of others: over seeds; and sentences, too."""
+    gap, spread = evidence.gap_x, evidence.spread
+    if gap is None:
+        return NONE, NONE
+    both = NONE if spread is None else _pair(spread.gap_x[a])
+    return _pair(t_intervals(gap.mean[a], gap.sd[a], gap.n[a])), both
+
+
 def _mean_of_targets(paired: Paired, among: tuple[int, ...]) -> Paired:
     """Seed means first, then the mean over targets; the spread is that of whole seeds."""
     spread = gaps.over_seeds(gaps.over_targets(paired.by_seed, among))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from analysis import labels, printed
-from analysis.evidence import Alignment, Effect, Evidence
+from analysis.evidence import Alignment, Effect, Evidence, gap_intervals
 from analysis.intervals import Interval
 from analysis.profiles import FINE_TUNED, PRETRAINED
 from analysis.roster import Roster
@@ -57,10 +57,22 @@ def _reference(evidence: Evidence, source: str) -> str:
     own = float(evidence.scores.mean[reference, block.source])
     if math.isnan(own):
         return ""
+    gap = own - x if evidence.gap_x is None else float(evidence.gap_x.mean[reference])
+    sure = _gap_bounds(evidence, reference)
     return (
         f"The reference scores {printed.score(own, 1)} on {source} and {printed.score(x, 1)} on "
-        f"average over {_others(n)}: a cross-lingual gap of {_signed(own - x)} points."
+        f"average over {_others(n)}: a cross-lingual gap of {_signed(gap)} points{sure}."
     )
+
+
+def _gap_bounds(evidence: Evidence, a: int) -> str:
+    """The widest interval of a gap that there is: over seeds and sentences, else over seeds."""
+    over_seeds, both = gap_intervals(evidence, a)
+    if not math.isnan(both[0]):
+        return f" (95 % interval {_signed(both[0])} to {_signed(both[1])} {over_both(evidence)})"
+    if not math.isnan(over_seeds[0]):
+        return f" (95 % interval {_signed(over_seeds[0])} to {_signed(over_seeds[1])} over seeds)"
+    return ""
 
 
 def _effects(evidence: Evidence, source: str) -> list[str]:
@@ -143,10 +155,22 @@ def _bounds(effect: Effect, n: int) -> str:
     if not math.isnan(effect.others.over_seeds[0]):
         low, high = _positive(effect.others.over_seeds)
         parts.append(f"95 % interval {low} to {high} over {effect.others.n} seeds")
+    if not math.isnan(effect.others.over_both[0]):
+        low, high = _positive(effect.others.over_both)
+        what = "seeds and sentences" if effect.others.n > 1 else "the test sets' sentences"
+        parts.append(f"{'' if parts else '95 % interval '}{low} to {high} over {what}")
     if n > 2 and not math.isnan(effect.others.over_targets[0]):  # noqa: PLR2004 - two have no spread
         low, high = _positive(effect.others.over_targets)
         parts.append(f"{'' if parts else '95 % interval '}{low} to {high} over languages")
     return f" ({'; '.join(parts)})" if parts else ""
+
+
+def over_both(evidence: Evidence) -> str:
+    """What the intervals over seeds and sentences are over; empty where there are none."""
+    if evidence.spread is None or np.isnan(evidence.spread.scores).all():
+        return ""
+    n = int(evidence.scores.n.max(initial=0))
+    return "over seeds and sentences" if n > 1 else "over sentences, one seed"
 
 
 def _positive(interval: Interval) -> tuple[str, str]:

@@ -8,7 +8,8 @@ from analysis.sheets import Number, Sheet
 
 CSV_COLUMNS = (
     "encoder", "task", "detail", "family", "metric", "source", "target", "treebank", "ablation",
-    "kind", "value", "sd", "n", "low_95", "high_95", "trial_ids", "reference_trial_ids", "reason",
+    "kind", "value", "sd", "n", "low_95", "high_95", "low_both", "high_both",
+    "trial_ids", "reference_trial_ids", "reason",
 )  # fmt: skip
 
 _MARKS = {"down2": ("*", "*"), "down5": ("**", "**")}
@@ -160,6 +161,7 @@ def csv(sheets: Sequence[Sheet]) -> str:
             number.sd if number.n > 1 else float("nan"),
             number.n,
             *number.interval,
+            *number.both,
             " ".join(number.trials),
             " ".join(number.against),
             number.reason,

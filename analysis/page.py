@@ -10,8 +10,8 @@ import jinja2
 from markupsafe import Markup
 
 from analysis import formats, labels, printed
-from analysis.evidence import Alignment, Estimate, Evidence
-from analysis.findings import NOTEWORTHY, Finding
+from analysis.evidence import Alignment, Estimate, Evidence, gap_intervals
+from analysis.findings import NOTEWORTHY, Finding, over_both
 from analysis.intervals import Interval
 from analysis.power import seeds_for_width, seeds_to_tell
 from analysis.provenance import Group, duration
@@ -136,6 +136,8 @@ def _chapter(chapter: Chapter, anchors: Mapping[str, str]) -> dict[str, object]:
         "table": _table(chapter.sheet, anchors),
         "pictures": _pictures(chapter.pictures),
         "effects": _effects(chapter.evidence),
+        "gaps": _gaps(chapter.evidence),
+        "over_both": over_both(chapter.evidence),
         "correlations": [row for a in chapter.alignments for row in _correlations(a)],
         "n_others": len(chapter.evidence.block.others),
     }
@@ -211,6 +213,10 @@ def tip(number: Number) -> str:
     if not math.isnan(number.sd):
         low, high = (printed.typeset(printed.score(end)) for end in number.interval)
         parts.append(f"sd {printed.score(number.sd)}, 95 % interval {low} to {high}")
+    if not math.isnan(number.both[0]):
+        low, high = (printed.typeset(printed.score(end)) for end in number.both)
+        over = "seeds and sentences" if number.n > 1 else "sentences"
+        parts.append(f"95 % interval over {over} {low} to {high}")
     parts.append(f"trials {_some(number.trials)}")
     if number.against:
         parts.append(f"reference {_some(number.against)}")
@@ -227,6 +233,9 @@ def _effects(evidence: Evidence) -> list[dict[str, str]]:
         {
             "ablation": labels.ablation_column(effect.ablation),
             "source": _estimate(effect.source),
+            "source_both": _interval(effect.source.over_both),
+            "others_both": _interval(effect.others.over_both),
+            "beyond_both": _interval(effect.beyond.over_both),
             "others": _estimate(effect.others),
             "over_targets": _interval(effect.others.over_targets),
             "beyond": _estimate(effect.beyond),
@@ -239,6 +248,24 @@ def _effects(evidence: Evidence) -> list[dict[str, str]]:
             "tell": _seeds(seeds_to_tell(NOTEWORTHY, effect.others.sd)),
         }
         for effect in evidence.effects
+    ]
+
+
+def _gaps(evidence: Evidence) -> list[dict[str, str]]:
+    """The gap to the mean of the other languages, of each ablation's own models."""
+    gap = evidence.gap_x
+    if gap is None:
+        return []
+    return [
+        {
+            "ablation": labels.ablation_column(name),
+            "gap": printed.typeset(printed.score(float(gap.mean[a]))) or printed.DASH,
+            "over_seeds": _interval(ends[0]),
+            "both": _interval(ends[1]),
+            "n": str(int(gap.n[a])),
+        }
+        for a, name in enumerate(evidence.block.lineup.ablations)
+        for ends in [gap_intervals(evidence, a)]
     ]
 
 

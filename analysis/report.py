@@ -15,6 +15,7 @@ import pyarrow as pa
 from analysis import findings, formats, labels, ours, papers, provenance
 from analysis.blocks import Block, blocks, lineups, main_metrics
 from analysis.cells import cells, scored
+from analysis.counted import Counted
 from analysis.evidence import align, weigh
 from analysis.folder import Folder, slug
 from analysis.measured import results
@@ -55,6 +56,7 @@ def write_report(
     seeds: Collection[int] | None = None,
     families: Mapping[str, str] | None = None,
     planned: pa.Table | None = None,
+    sentences: pa.Table | None = None,
     links: Mapping[str, str] | None = None,
     include_source: bool = False,
     include_embeddings: bool = False,
@@ -75,6 +77,7 @@ def write_report(
         seeds: Seeds to report; None for all.
         families: Treebank -> family, where its code does not tell (`cells.family_of`).
         planned: Every trial that the study asks for (`roster.roster`).
+        sentences: Counts of single sentences (`aside.read_sentences`); None without.
         links: Trial id -> address of its MLflow run.
         include_source: Count the source among the targets of correlations (D-24).
         include_embeddings: Average similarity over states 0..L in place of 1..L.
@@ -98,7 +101,8 @@ def write_report(
     every = blocks(known, found, shown, declared=targets)
     order = (*targets, *dict.fromkeys(t for block in every for t in block.targets))
     drawn = profiles(tables.similarity, known, shown, order=order)
-    study = _Study(known, metrics, every, drawn, measure)
+    counted = None if sentences is None else Counted(sentences, known, found)
+    study = _Study(known, metrics, every, drawn, measure, counted)
     source, embeddings = include_source, include_embeddings
     chapters = [
         _chapter(folder, study, i, source=source, embeddings=embeddings, draw=i < n_figures)
@@ -164,6 +168,7 @@ class _Study:
     every: tuple[Block, ...]
     profiles: tuple[Profile, ...]
     measure: str
+    counted: Counted | None = None
 
     @property
     def main(self) -> list[Block]:
@@ -186,7 +191,8 @@ def _chapter(
     folder: Folder, study: _Study, index: int, *, source: bool, embeddings: bool, draw: bool
 ) -> Chapter:
     block, name, known = study.main[index], study.names()[index], study.known
-    evidence = weigh(block, known)
+    sets = None if study.counted is None else study.counted.of(block)
+    evidence = weigh(block, known, sets=sets)
     own = [profile for profile in study.profiles if profile.lineup is block.lineup]
     found = (
         align(block, profile, known, include_source=source, include_embeddings=embeddings)
@@ -224,6 +230,11 @@ def _notes(study: _Study, n_figures: int) -> Iterator[str]:
         yield (
             f"Figures are drawn for the first {n_figures} of {len(study.main)} settings; "
             "the data of all of them lie in figures/*.csv."
+        )
+    if study.counted is not None and study.counted.n_off:
+        yield (
+            f"{study.counted.n_off} times the counts of single sentences do not add up to the "
+            "score beside them; they were left out of intervals over sentences."
         )
     families = {block.family for block in study.main}
     cut = sorted(name for name in families if "[" in name)

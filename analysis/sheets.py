@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Bool
+from jaxtyping import Bool, Float
 
 from analysis import labels
 from analysis.blocks import Lineup
@@ -28,6 +28,8 @@ class Number:
         sd: Over seeds (paired ones for a difference); NaN below two.
         n: Seeds, or pairs of seeds.
         interval: 95 % over seeds; NaN below two.
+        both: 95 % over seeds and sentences, over sentences alone with one seed; NaN without counts
+            of sentences.
         trials: Ids of the trials behind it.
         against: Ids of the reference trials behind a difference.
         reason: Why there is no value, or what to know about it.
@@ -38,6 +40,7 @@ class Number:
     sd: float = math.nan
     n: int = 0
     interval: Interval = NONE
+    both: Interval = NONE
     trials: tuple[str, ...] = ()
     against: tuple[str, ...] = ()
     reason: str = ""
@@ -127,7 +130,8 @@ def _target_line(evidence: Evidence, known: Roster, ablations: Sequence[str], ta
     language, treebank = block.targets[target], block.treebanks[target]
     head = _arrow(source, source) if language == source else labels.language(language)
     head += f" ({treebank})" if block.targets.count(language) > 1 else ""
-    scores, delta = evidence.scores, evidence.delta
+    scores, delta, spread = evidence.scores, evidence.delta, evidence.spread
+    both = None if spread is None else (spread.scores[:, target], spread.delta[:, target])
     numbers = _numbers(
         evidence,
         known,
@@ -135,6 +139,7 @@ def _target_line(evidence: Evidence, known: Roster, ablations: Sequence[str], ta
         (target,),
         scores[:, target],
         None if delta is None else delta[:, target],
+        both,
     )
     return Line((head,), _address(evidence, known, treebank, language), numbers)
 
@@ -143,7 +148,9 @@ def _mean_line(evidence: Evidence, known: Roster, ablations: Sequence[str]) -> L
     block = evidence.block
     source = known.settings[block.lineup.setting].source
     head = f"{labels.language(source)} → mean of {len(block.others)} others"
-    parts = (evidence, known, ablations, block.others, evidence.scores_x, evidence.delta_x)
+    spread = evidence.spread
+    both = None if spread is None else (spread.scores_x, spread.delta_x)
+    parts = (evidence, known, ablations, block.others, evidence.scores_x, evidence.delta_x, both)
     return Line((head,), _address(evidence, known, "", "X"), _numbers(*parts), is_mean=True)
 
 
@@ -173,6 +180,7 @@ def _numbers(  # noqa: PLR0917 - one line of a table, from all that it is made o
     targets: tuple[int, ...],
     scores: Paired,
     delta: Paired | None,
+    both: tuple[Float[np.ndarray, "a 2"], Float[np.ndarray, "a 2"]] | None,
 ) -> tuple[Number, ...]:
     """One number an ablation.
 
@@ -183,6 +191,7 @@ def _numbers(  # noqa: PLR0917 - one line of a table, from all that it is made o
         targets: Which targets the line is about.
         scores: One value an ablation of the lineup.
         delta: The same, as difference to the reference.
+        both: Intervals of the two over seeds and sentences.
     """
     block, lineup = evidence.block, evidence.block.lineup
     intervals = [
@@ -198,6 +207,7 @@ def _numbers(  # noqa: PLR0917 - one line of a table, from all that it is made o
         is_delta = delta is not None and a != reference
         shown = delta if is_delta and delta is not None else scores
         low, high = intervals[int(is_delta)][a]
+        ends = NONE if both is None else tuple(both[int(is_delta)][a].tolist())
         behind, against = has_score[a], np.zeros(len(lineup.seeds), bool)
         if is_delta and reference is not None:
             behind = against = has_score[a] & has_score[reference]
@@ -209,6 +219,7 @@ def _numbers(  # noqa: PLR0917 - one line of a table, from all that it is made o
                 float(shown.sd[a]),
                 int(shown.n[a]),
                 (float(low), float(high)),
+                (ends[0], ends[1]),
                 _ids(lineup, known, a, behind),
                 _ids(lineup, known, reference or 0, against),
                 _why(evidence, known, a, targets) if math.isnan(mean) else "",

@@ -9,12 +9,11 @@ import pyarrow.compute as pc
 from pyarrow import csv as pacsv
 
 from analysis import formats, labels
+from analysis.effecttables import ADDRESS, address, effects_csv, effects_markdown, gaps_csv
 from analysis.evidence import Evidence
 from analysis.figures.style import to_csv
-from analysis.findings import NOTEWORTHY
 from analysis.folder import Folder
 from analysis.page import Chapter
-from analysis.power import seeds_for_width, seeds_to_tell
 from analysis.profiles import FINE_TUNED, PRETRAINED, Profile
 from analysis.roster import Roster
 from analysis.sheets import Sheet, target_sheet
@@ -24,7 +23,9 @@ OVERVIEW = (
     "tables/main.tex",
     "tables/numbers.csv",
     "tables/cells.csv",
+    "tables/effects.md",
     "tables/effects.csv",
+    "tables/gaps.csv",
     "tables/correlation.csv",
     "tables/similarity.csv",
 )
@@ -45,31 +46,9 @@ def write_tables(
     sheets = [chapter.sheet for chapter in chapters]
     sheets += [target_sheet(evidence, known, "") for evidence in others]
     folder.write("tables/numbers.csv", formats.csv(sheets))
-    rows = [
-        (*_address(chapter, known), effect.ablation, name, estimate.mean, estimate.sd, estimate.n,
-         *estimate.over_seeds, *estimate.over_targets, *p,
-         seeds_for_width(estimate.sd, NOTEWORTHY), seeds_to_tell(NOTEWORTHY, estimate.sd))
-        for chapter in chapters
-        for effect in chapter.evidence.effects
-        for name, estimate, p in (
-            ("source", effect.source, (math.nan, math.nan)),
-            ("others", effect.others, effect.p_others),
-            ("beyond", effect.beyond, effect.p_beyond),
-        )
-    ]  # fmt: skip
-    names = ("delta", "mean", "sd", "n", "low_seeds", "high_seeds", "low_targets", "high_targets",
-             "p_targets", "p_holm", "seeds_for_half_point", "seeds_to_tell_half_point")  # fmt: skip
-    folder.write("tables/effects.csv", to_csv((*_ADDRESS, "ablation", *names), rows))
-
-
-_ADDRESS = ("encoder", "task", "detail", "family", "metric", "source")
-
-
-def _address(chapter: Chapter, known: Roster) -> tuple[str, ...]:
-    block = chapter.evidence.block
-    setting = known.settings[block.lineup.setting]
-    whose = (setting.encoder, setting.task, setting.detail)
-    return (*whose, block.family, block.metric, setting.source)
+    folder.write("tables/effects.csv", effects_csv(chapters, known))
+    folder.write("tables/effects.md", effects_markdown(chapters))
+    folder.write("tables/gaps.csv", gaps_csv(chapters, known))
 
 
 def write_numbers(
@@ -85,7 +64,7 @@ def write_numbers(
     for chapter in chapters:
         for a in chapter.alignments:
             for state, found in a.whole.items():
-                whose = (*_address(chapter, known), a.profile.measure, state)
+                whose = (*address(chapter, known), a.profile.measure, state)
                 rows.append((*whose, "mean", found.rho_score, found.rho_gap, found.p, math.nan,
                              found.n, *found.interval,
                              found.seed_mean, found.seed_sd, found.n_seeds))  # fmt: skip
@@ -96,7 +75,7 @@ def write_numbers(
                 ]
     names = ("measure", "state", "layer", "rho_score", "rho_gap", "p", "p_layers", "n_targets",
              "low_95", "high_95", "seed_mean", "seed_sd", "n_seeds")  # fmt: skip
-    folder.write("tables/correlation.csv", to_csv((*_ADDRESS, *names), rows))
+    folder.write("tables/correlation.csv", to_csv((*ADDRESS, *names), rows))
     if drawn:
         folder.write("tables/similarity.csv", _similarity_csv(drawn, known))
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from analysis.aside import read_sentences
 from analysis.report import Report, write_report
 from analysis.schema import TRIALS
 from analysis.searching import Searching
@@ -63,6 +64,7 @@ def report_study(
         targets=_targets(opened),
         seeds={trial.spec.seed for trial in reported if trial.phase == "report"},
         planned=planned_rows(reported),
+        sentences=read_sentences(opened.store, ids),
         measure=similarity.measures[0] if similarity else "",
         against=against,
         searching=_searching(opened),
