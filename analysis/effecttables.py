@@ -10,9 +10,11 @@ from analysis.findings import NOTEWORTHY, over_both
 from analysis.formats import plain
 from analysis.gaps import Paired
 from analysis.intervals import NONE, Interval, t_intervals
+from analysis.overlap import Pearson
 from analysis.page import Chapter
 from analysis.power import seeds_for_width, seeds_to_tell
 from analysis.roster import Roster
+from analysis.shared import KINDS
 
 ADDRESS = ("encoder", "task", "detail", "family", "metric", "source")
 """Columns that say which block a row is of."""
@@ -85,6 +87,27 @@ def _student(paired: Paired, at: tuple[int, ...]) -> Interval:
 def _pair(ends: Sequence[float]) -> Interval:
     low, high = ends
     return float(low), float(high)
+
+
+def overlap_csv(chapters: Sequence[Chapter], known: Roster) -> str:
+    """One row a target: its subword overlap and score; r and p of all targets in each row."""
+    rows = [
+        (*address(chapter, known), block.targets[t], block.treebanks[t],
+         shared.overlap["types"][i], shared.overlap["tokens"][i],
+         int(shared.n_types[i]), int(shared.n_tokens[i]), shared.score[i],
+         *(value for kind in KINDS for value in _pearson(shared.correlation[kind])))
+        for chapter in chapters
+        for shared, block in [(chapter.shared, chapter.evidence.block)]
+        if shared is not None
+        for i, t in enumerate(shared.targets)
+    ]  # fmt: skip
+    points = ("target", "treebank", "types", "tokens", "n_types", "n_tokens", "score")
+    tests = (f"{name}_of_{kind}" for kind in KINDS for name in ("r", "p", "targets"))
+    return to_csv((*ADDRESS, *points, *tests), rows)
+
+
+def _pearson(found: Pearson) -> tuple[float, float, int]:
+    return found.r, found.p, found.n
 
 
 def effects_markdown(chapters: Sequence[Chapter]) -> str:

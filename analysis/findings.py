@@ -11,6 +11,7 @@ from analysis.evidence import Alignment, Effect, Evidence, gap_intervals
 from analysis.intervals import Interval
 from analysis.profiles import FINE_TUNED, PRETRAINED
 from analysis.roster import Roster
+from analysis.shared import Shared
 from analysis.sheets import setting_title
 
 NOTEWORTHY = 0.005
@@ -34,7 +35,12 @@ class Finding:
     caveat: str
 
 
-def finding(evidence: Evidence, alignments: Sequence[Alignment], known: Roster) -> Finding:
+def finding(
+    evidence: Evidence,
+    alignments: Sequence[Alignment],
+    known: Roster,
+    shared: Shared | None = None,
+) -> Finding:
     """Say what one block shows."""
     block = evidence.block
     setting = known.settings[block.lineup.setting]
@@ -43,6 +49,7 @@ def finding(evidence: Evidence, alignments: Sequence[Alignment], known: Roster) 
     source = labels.language(setting.source)
     said = [_reference(evidence, source), *_effects(evidence, source)]
     said += [text for alignment in alignments for text in _alignment(alignment, source)]
+    said += [] if shared is None else _shared(shared, source)
     title = f"{title} ({labels.metric(block.metric)}, {block.family})"
     return Finding(title, tuple(text for text in said if text), _caveat(evidence))
 
@@ -205,6 +212,22 @@ def _alignment(alignment: Alignment, source: str) -> list[str]:
         test = f"n = {found.n} languages, {printed.p_value(found.p)}{spread}{seeds}"
         said.append(printed.typeset_numbers(f"{opening}: Spearman's rho = {rho:.2f} ({test})."))
     return said
+
+
+def _shared(shared: Shared, source: str) -> list[str]:
+    """What subword overlap has to do with scores, by distinct subwords."""
+    found = shared.correlation["types"]
+    if math.isnan(found.r):
+        return []
+    how = "more" if found.r > 0 else "fewer"
+    opening = (
+        f"Languages that share {how} subwords with the {source} training set score higher"
+        if found.p < ALPHA
+        else f"Whether languages that share {how} subwords with the {source} training set score "
+        "higher cannot be told from chance"
+    )
+    test = f"n = {found.n} languages, {printed.p_value(found.p)}"
+    return [printed.typeset_numbers(f"{opening}: Pearson's r = {found.r:.2f} ({test}).")]
 
 
 def _caveat(evidence: Evidence) -> str:

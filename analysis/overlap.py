@@ -28,20 +28,22 @@ class Overlap:
     tokens: float
 
 
-def overlap(train: Int[np.ndarray, " P"], test: Int[np.ndarray, " Q"]) -> Overlap:
+def overlap(
+    train: Int[np.ndarray, " P"], test: Int[np.ndarray, " Q"], counts: Int[np.ndarray, " Q"]
+) -> Overlap:
     """Compare the pieces of two files.
 
     Args:
-        train: Piece ids of the training file, without special pieces.
-        test: Piece ids of the test file, from the same tokenizer.
+        train: Distinct piece ids of the training file, without special pieces.
+        test: Distinct piece ids of the test file, from the same tokenizer.
+        counts: How often each of these occurs.
 
     Raises:
         ValueError: the test file has no pieces, so that there is no fraction of them.
     """
     if not len(test):
         raise ValueError("the test set has no subwords: its overlap is undefined.")
-    kinds, counts = np.unique(test, return_counts=True)
-    is_shared = np.isin(kinds, np.unique(train))
+    is_shared = np.isin(test, train)
     return Overlap(float(is_shared.mean()), float(counts[is_shared].sum() / counts.sum()))
 
 

@@ -16,6 +16,7 @@ from analysis.intervals import Interval
 from analysis.power import seeds_for_width, seeds_to_tell
 from analysis.provenance import Group, duration
 from analysis.roster import Roster
+from analysis.shared import Shared
 from analysis.sheets import Number, Sheet
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -49,6 +50,7 @@ class Chapter:
         sheet: Scores by target.
         alignments: Similarity against transfer.
         pictures: Its figures.
+        shared: Subword overlap against scores; None where it was not counted.
     """
 
     finding: Finding
@@ -56,6 +58,7 @@ class Chapter:
     sheet: Sheet
     alignments: tuple[Alignment, ...]
     pictures: tuple[Picture, ...]
+    shared: Shared | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +140,7 @@ def _chapter(chapter: Chapter, anchors: Mapping[str, str]) -> dict[str, object]:
         "pictures": _pictures(chapter.pictures),
         "effects": _effects(chapter.evidence),
         "gaps": _gaps(chapter.evidence),
+        "overlap": [] if chapter.shared is None else _overlap(chapter.shared),
         "over_both": over_both(chapter.evidence),
         "correlations": [row for a in chapter.alignments for row in _correlations(a)],
         "n_others": len(chapter.evidence.block.others),
@@ -321,6 +325,19 @@ def _correlations(alignment: Alignment) -> list[dict[str, str]]:
             }
         )
     return rows
+
+
+def _overlap(shared: Shared) -> list[dict[str, str]]:
+    return [
+        {
+            "kind": {"types": "distinct subwords", "tokens": "all subwords"}[kind],
+            "r": _rho(found.r),
+            "p": _p(found.p),
+            "n": str(found.n),
+            "mean": printed.score(float(shared.overlap[kind].mean()), 1),
+        }
+        for kind, found in shared.correlation.items()
+    ]
 
 
 def _rho(rho: float) -> str:

@@ -10,11 +10,13 @@ from analysis.figures import freezing, gap_similarity, heatmap, layer_curves, pr
 from analysis.figures.gap_similarity import GapSimilarity, draw_gap_similarity
 from analysis.figures.heatmap import Heatmap, draw_heatmap
 from analysis.figures.layer_curves import Curves, draw_curves
+from analysis.figures.overlap import OverlapPoints, draw_overlap, overlap_data
 from analysis.figures.style import Drawing
 from analysis.folder import Folder, slug
 from analysis.page import Picture
 from analysis.profiles import FINE_TUNED, PRETRAINED, Profile
 from analysis.roster import Roster
+from analysis.shared import KINDS, Shared
 
 _CHANCE = "Grey: shuffled pairs of sentences, mean to 95 % quantile."
 _LINES = f"Black: reference; dashed: before fine-tuning; colours: ablations. {_CHANCE}"
@@ -25,7 +27,7 @@ class Plan:
     """A figure to be made: its data, how to draw it, what to say about it."""
 
     stem: str
-    data: Curves | Heatmap | GapSimilarity
+    data: Curves | Heatmap | GapSimilarity | OverlapPoints
     caption: str
 
     def draw(self) -> Drawing:
@@ -34,6 +36,8 @@ class Plan:
             return draw_curves(self.data)
         if isinstance(self.data, Heatmap):
             return draw_heatmap(self.data)
+        if isinstance(self.data, OverlapPoints):
+            return draw_overlap(self.data)
         return draw_gap_similarity(self.data)
 
 
@@ -65,6 +69,16 @@ def plans(
     cells_of = None if profile is None else heatmap.similarity_data(profile, source)
     if cells_of is not None:
         yield Plan("similarity", cells_of, "Fine-tuned reference, mean over seeds.")
+
+
+def overlap_plans(shared: Shared | None, source: str) -> Iterator[Plan]:
+    """The figures of subword overlap: distinct subwords, and all of them."""
+    if shared is not None:
+        for kind in KINDS:
+            points = overlap_data(shared, kind, source)
+            yield Plan(
+                f"overlap-{kind}", points, "Each point is a language; the source is left out."
+            )
 
 
 def layer_plan(block: Block, every: Sequence[Block]) -> Iterator[Plan]:

@@ -20,11 +20,12 @@ from analysis.evidence import align, weigh
 from analysis.folder import Folder, slug
 from analysis.measured import results
 from analysis.page import Chapter, Page, anchors_of, render
-from analysis.pictures import layer_plan, plans, study_plans, write_picture
+from analysis.pictures import layer_plan, overlap_plans, plans, study_plans, write_picture
 from analysis.profiles import Profile, profiles
 from analysis.reference.published import check_paper
 from analysis.roster import Roster, roster
 from analysis.searching import Searching, write_searching
+from analysis.shared import Overlaps
 from analysis.sheets import main_sheet, target_sheet
 from analysis.tablefiles import OVERVIEW, write_numbers, write_tables
 from analysis.tables import Tables
@@ -57,6 +58,7 @@ def write_report(
     families: Mapping[str, str] | None = None,
     planned: pa.Table | None = None,
     sentences: pa.Table | None = None,
+    overlaps: pa.Table | None = None,
     links: Mapping[str, str] | None = None,
     include_source: bool = False,
     include_embeddings: bool = False,
@@ -78,6 +80,7 @@ def write_report(
         families: Treebank -> family, where its code does not tell (`cells.family_of`).
         planned: Every trial that the study asks for (`roster.roster`).
         sentences: Counts of single sentences (`aside.read_sentences`); None without.
+        overlaps: Subword overlaps (`schema.OVERLAP`); None without.
         links: Trial id -> address of its MLflow run.
         include_source: Count the source among the targets of correlations (D-24).
         include_embeddings: Average similarity over states 0..L in place of 1..L.
@@ -102,7 +105,8 @@ def write_report(
     order = (*targets, *dict.fromkeys(t for block in every for t in block.targets))
     drawn = profiles(tables.similarity, known, shown, order=order)
     counted = None if sentences is None else Counted(sentences, known, found)
-    study = _Study(known, metrics, every, drawn, measure, counted)
+    shared = None if overlaps is None else Overlaps(overlaps, tables.trials, known, found)
+    study = _Study(known, metrics, every, drawn, measure, counted, shared)
     source, embeddings = include_source, include_embeddings
     chapters = [
         _chapter(folder, study, i, source=source, embeddings=embeddings, draw=i < n_figures)
@@ -169,6 +173,7 @@ class _Study:
     profiles: tuple[Profile, ...]
     measure: str
     counted: Counted | None = None
+    shared: Overlaps | None = None
 
     @property
     def main(self) -> list[Block]:
@@ -201,14 +206,17 @@ def _chapter(
     aligned = tuple(alignment for alignment in found if alignment is not None)
     preferred = tuple(a for a in aligned if a.profile.measure == study.measure)
     profile = next((p for p in own if p.measure == study.measure), None)
-    said = findings.finding(evidence, preferred, known)
+    shared = None if study.shared is None else study.shared.of(block)
+    said = findings.finding(evidence, preferred, known, shared)
     sheet = target_sheet(evidence, known, name)
     wanted = [
         *layer_plan(block, study.every),
         *plans(evidence, profile, preferred, known),
+        *overlap_plans(shared, known.settings[block.lineup.setting].source),
     ]
     pictures = tuple(write_picture(folder, name, plan, draw=draw) for plan in wanted)
-    return Chapter(said, evidence, sheet, aligned, tuple(p for p in pictures if p is not None))
+    kept = tuple(picture for picture in pictures if picture is not None)
+    return Chapter(said, evidence, sheet, aligned, kept, shared)
 
 
 def _notes(study: _Study, n_figures: int) -> Iterator[str]:

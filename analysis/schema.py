@@ -152,3 +152,16 @@ LEAN: dict[str, pa.Schema] = {
 }
 """The same tables as the analysis takes them, a sixth of the memory: a text is stored once and
 named by number in the rows, and what no number depends on is left out."""
+
+OVERLAP = pa.schema(
+    [
+        pa.field("encoder_fingerprint", pa.string(), nullable=False),  # whose tokenizer
+        pa.field("train_key", pa.string(), nullable=False),
+        pa.field("data_key", pa.string(), nullable=False),  # of the test set
+        pa.field("types", pa.float64(), nullable=False),  # fraction of its pieces seen in training
+        pa.field("tokens", pa.float64(), nullable=False),  # the same, each as often as it occurs
+        pa.field("n_types", pa.int64(), nullable=False),  # distinct pieces of the test set
+        pa.field("n_tokens", pa.int64(), nullable=False),
+    ]
+)
+"""Subword overlap of a training and a test set; files below `overlap/` of a store, not commits."""

@@ -9,7 +9,14 @@ import pyarrow.compute as pc
 from pyarrow import csv as pacsv
 
 from analysis import formats, labels
-from analysis.effecttables import ADDRESS, address, effects_csv, effects_markdown, gaps_csv
+from analysis.effecttables import (
+    ADDRESS,
+    address,
+    effects_csv,
+    effects_markdown,
+    gaps_csv,
+    overlap_csv,
+)
 from analysis.evidence import Evidence
 from analysis.figures.style import to_csv
 from analysis.folder import Folder
@@ -27,6 +34,7 @@ OVERVIEW = (
     "tables/effects.csv",
     "tables/gaps.csv",
     "tables/correlation.csv",
+    "tables/overlap.csv",
     "tables/similarity.csv",
 )
 """Files that the page links to."""
@@ -49,6 +57,8 @@ def write_tables(
     folder.write("tables/effects.csv", effects_csv(chapters, known))
     folder.write("tables/effects.md", effects_markdown(chapters))
     folder.write("tables/gaps.csv", gaps_csv(chapters, known))
+    if any(chapter.shared for chapter in chapters):
+        folder.write("tables/overlap.csv", overlap_csv(chapters, known))
 
 
 def write_numbers(

@@ -15,6 +15,7 @@ from analysis.tables import Tables
 from sweep.complaints import StudyError
 from sweep.grid import PlannedTrial
 from sweep.opened import Opened
+from sweep.overlap import read_overlap
 from sweep.rows import spec_from_json, spec_to_json
 from sweep.search.found import searched_rows
 from sweep.studyfile import study_text
@@ -65,6 +66,7 @@ def report_study(
         seeds={trial.spec.seed for trial in reported if trial.phase == "report"},
         planned=planned_rows(reported),
         sentences=read_sentences(opened.store, ids),
+        overlaps=read_overlap(opened.store),
         measure=similarity.measures[0] if similarity else "",
         against=against,
         searching=_searching(opened),

@@ -20,6 +20,7 @@ from sweep.housekeeping import Housekeeper
 from sweep.ledger import Ledger
 from sweep.lock import DriverLock
 from sweep.opened import Opened, again, open_study
+from sweep.overlap import count_overlap
 from sweep.progress import Board, shown
 from sweep.schedule import FixedSchedule
 from sweep.search.schedule import SearchSchedule
@@ -109,6 +110,7 @@ def run_study(
         What was done; failed trials are counted, not raised.
 
     Raises:
+        DataError: subword overlap is asked for, and a file is wrong. Nothing was run.
         StudyError: the study's files are missing or wrong, or it wants a GPU that is not here.
             Nothing was run.
         StoreLockedError: another driver works on the store. Nothing was run.
@@ -126,6 +128,8 @@ def run_study(
         opened = again(opened)  # what another driver has done before we had the lock
         work = Work(opened)
         _keep_study(opened, home)
+        if study.evaluate.overlap:
+            count_overlap(opened.trials, home, cache_folder())
         settled = _settled(opened)
         known = RunSummary(
             study=study.name,

@@ -365,12 +365,14 @@ class EvaluateSection(Section):
         limit: Only the first so many sentences of each.
         sentences: Keep what each sentence adds to the score that trials are selected by, for
             intervals over sentences: about half a byte a sentence and trial.
+        overlap: Count which of their subwords occur in training, and correlate that with scores.
     """
 
     targets: Annotated[Several[Code], Field(min_length=1)]
     naming: Naming | None = None
     limit: Positive | None = None
     sentences: bool = True
+    overlap: bool = False
 
 
 class SimilaritySection(Section):
