@@ -3,6 +3,9 @@
 import math
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+from jaxtyping import Float
+
 from analysis import labels, printed
 from analysis.evidence import Estimate, Evidence, gap_intervals
 from analysis.figures.style import to_csv
@@ -84,7 +87,7 @@ def _student(paired: Paired, at: tuple[int, ...]) -> Interval:
     return _pair(t_intervals(paired.mean[at], paired.sd[at], paired.n[at]))
 
 
-def _pair(ends: Sequence[float]) -> Interval:
+def _pair(ends: Float[np.ndarray, " 2"]) -> Interval:
     low, high = ends
     return float(low), float(high)
 

@@ -210,9 +210,9 @@ def _effects(
     corrected = [holm(p) for p in tests]
     estimates = (
         _estimates(source, None, own),
-        _estimates(delta_x, spread, both and both.delta_x),
+        _estimates(delta_x, spread, None if both is None else both.delta_x),
         # The same resamples, shifted.
-        _estimates(beyond, spread - source.mean[:, None], both and both.beyond),
+        _estimates(beyond, spread - source.mean[:, None], None if both is None else both.beyond),
     )
     p_others, p_beyond = (
         list(zip(p.tolist(), adjusted.tolist(), strict=True))

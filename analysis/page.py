@@ -77,6 +77,7 @@ class Page:
         groups: Every trial.
         files: (name, relative path) of tables beside the page.
         links: Trial id -> address of its tracking run.
+        links_need: The command that must run for `links` to lead anywhere; empty for none.
         pictures: Figures of the whole study.
         against: The comparison with a paper (`papers.chapter`); None without.
         search: What searches found (`searching.write_searching`); None without.
@@ -94,6 +95,7 @@ class Page:
     files: tuple[tuple[str, str], ...]
     links: Mapping[str, str]
     against: Mapping[str, object] | None = None
+    links_need: str = ""
     pictures: tuple[Picture, ...] = ()
     search: Mapping[str, object] | None = None
 

@@ -60,6 +60,7 @@ def write_report(
     sentences: pa.Table | None = None,
     overlaps: pa.Table | None = None,
     links: Mapping[str, str] | None = None,
+    links_need: str = "",
     include_source: bool = False,
     include_embeddings: bool = False,
     n_figures: int = 9,
@@ -82,6 +83,7 @@ def write_report(
         sentences: Counts of single sentences (`aside.read_sentences`); None without.
         overlaps: Subword overlaps (`schema.OVERLAP`); None without.
         links: Trial id -> address of its MLflow run.
+        links_need: The command that must run for the links to lead anywhere; empty for none.
         include_source: Count the source among the targets of correlations (D-24).
         include_embeddings: Average similarity over states 0..L in place of 1..L.
         n_figures: Blocks that get figures, the first ones; the others have their CSV files.
@@ -151,6 +153,7 @@ def write_report(
             *printed.files,
         ),
         links=links or {},
+        links_need=links_need,
         pictures=tuple(picture for picture in pictures if picture is not None),
         against=papers.chapter(printed, anchors_of(groups)),
         search=None

@@ -19,6 +19,8 @@ from sweep.overlap import read_overlap
 from sweep.rows import spec_from_json, spec_to_json
 from sweep.search.found import searched_rows
 from sweep.studyfile import study_text
+from sweep.tracking_link import RunLink, find_runs
+from sweep.tracking_uri import TrackingError, tracking_uri
 
 OF_A_SPEC = (
     *("trial_id", "task", "encoder", "encoder_fingerprint", "source", "train"),
@@ -56,7 +58,7 @@ def report_study(
             f"{opened.study.name}: no trial has ended yet in {opened.store}. "
             "Run it first, or give its --storage."
         )
-    similarity = opened.study.similarity
+    similarity, links = opened.study.similarity, run_links(opened)
     return write_report(
         with_defaults(tables),
         report_folder(opened, out),
@@ -70,6 +72,8 @@ def report_study(
         measure=similarity.measures[0] if similarity else "",
         against=against,
         searching=_searching(opened),
+        links={trial_id: link.page for trial_id, link in links.items()},
+        links_need=next((link.command for link in links.values()), ""),
     )
 
 
@@ -85,6 +89,18 @@ def _searching(opened: Opened) -> Searching | None:
         opened.ledger.tables(ids),
         study.seeds.report if study.seeds.until is not None else (),
     )
+
+
+def run_links(opened: Opened) -> dict[str, RunLink]:
+    """Where MLflow shows the trials of a study; empty where tracking is off or not to be had."""
+    tracking = opened.study.tracking
+    if not tracking.enabled:
+        return {}
+    try:
+        uri = tracking_uri(opened.store, tracking.uri)
+    except TrackingError:
+        return {}
+    return find_runs(opened.study.name, uri)
 
 
 def report_folder(opened: Opened, out: str | None) -> Path:

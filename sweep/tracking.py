@@ -136,6 +136,24 @@ def run_of(study: str, trial_id: str, uri: str) -> tuple[str, str] | None:
     return None
 
 
+def runs_of(study: str, uri: str) -> dict[str, tuple[str, str]]:
+    """Trial id -> ids of its run and its experiment; none where nobody answers."""
+    try:
+        client = _client(uri)
+        experiment = client.get_experiment_by_name(study)
+        if experiment is None:
+            return {}
+        where = str(experiment.experiment_id)
+        found: dict[str, tuple[str, str]] = {}
+        for run in _runs(client, where):
+            trial_id = run.data.tags.get(TRIAL_TAG, "")
+            if trial_id:
+                found.setdefault(trial_id, (str(run.info.run_id), where))
+    except _mlflow_errors():
+        return {}
+    return found
+
+
 @dataclass(slots=True)
 class _Known:
     """What we remember of a trial's run."""

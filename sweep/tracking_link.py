@@ -60,9 +60,38 @@ def find_run(study: str, trial_id: str, uri: str) -> RunLink | None:
     return RunLink(uri=without_secret(uri), run_id=run_id, experiment=experiment)
 
 
+def find_runs(study: str, uri: str) -> dict[str, RunLink]:
+    """The runs of all trials of a study, by trial id; none where nobody answers.
+
+    Args:
+        study: Name of the study, which is the name of its experiment.
+        uri: As `tracking_uri` gives it.
+    """
+    found: dict[str, tuple[str, str]] = {}
+    if uri.startswith("sqlite:///"):
+        found = _all_in_file(Path(uri.removeprefix("sqlite:///")), study)
+    elif _is_server(uri):
+        from sweep.tracking import runs_of
+
+        found = runs_of(study, uri)
+    shown = without_secret(uri)
+    return {
+        trial_id: RunLink(uri=shown, run_id=run_id, experiment=experiment)
+        for trial_id, (run_id, experiment) in found.items()
+    }
+
+
 def _is_server(uri: str) -> bool:
     return urlsplit(uri).scheme in ("http", "https")
 
+
+_OF_STUDY = """
+select tags.value, runs.run_uuid, runs.experiment_id from runs
+join tags on tags.run_uuid = runs.run_uuid
+join experiments on experiments.experiment_id = runs.experiment_id
+where tags.key = ? and experiments.name = ? and runs.lifecycle_stage = 'active'
+order by runs.start_time desc
+"""
 
 _OF_TRIAL = """
 select runs.run_uuid, runs.experiment_id from runs
@@ -74,11 +103,21 @@ order by runs.start_time limit 1
 
 
 def _in_file(path: Path, study: str, trial_id: str) -> tuple[str, str] | None:
+    rows = _asked(path, _OF_TRIAL, (TRIAL_TAG, trial_id, study))
+    return next(((str(run), str(experiment)) for run, experiment in rows), None)
+
+
+def _all_in_file(path: Path, study: str) -> dict[str, tuple[str, str]]:
+    """Trial id -> run and experiment; of two runs of a trial the older one, which came last."""
+    rows = _asked(path, _OF_STUDY, (TRIAL_TAG, study))
+    return {str(trial): (str(run), str(experiment)) for trial, run, experiment in rows}
+
+
+def _asked(path: Path, question: str, values: tuple[str, ...]) -> list[tuple[object, ...]]:
     if not path.is_file():
-        return None
+        return []
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
-            row = database.execute(_OF_TRIAL, (TRIAL_TAG, trial_id, study)).fetchone()
+            return database.execute(question, values).fetchall()
     except sqlite3.Error:  # locked, or of another version: the link is a nicety
-        return None
-    return None if row is None else (str(row[0]), str(row[1]))
+        return []

@@ -38,6 +38,7 @@ def test_a_study_that_ships_loads_and_expands(name):
         ("first-align-layers", 39, 195, 0),  # Table 5: 3 x 13 x 5
         ("domains", 21, 105, 0),  # Table 2: 3 x 7 x 5, of which the 35 of NER are first-align's
         ("beto", 5, 5, 0),  # W Tables 2-6: one training a table
+        ("overlap", 5, 5, 0),  # W Figure 3: the trainings of beto
         ("freeze", 25, 25, 0),  # W Figure 1: 4 settings and ref of 5 tasks
     ],
 )
