@@ -57,8 +57,8 @@ def spread(
     """
     n_ablations, n_targets, n_seeds = block.values.shape
     there = np.array([_there(counted, n_ablations, n_seeds) for counted in sets]).swapaxes(0, 1)
-    wanted = _by_seed(block, block.values[None])[0]
-    counted = ~np.isnan(_by_seed(block, np.where(there, block.values, np.nan)[None])[0])
+    wanted = _quantities(block, block.values[None])[0]
+    counted = ~np.isnan(_quantities(block, np.where(there, block.values, np.nan)[None])[0])
     is_whole = ((~np.isnan(wanted)) == counted).all(axis=-1) & counted.any(axis=-1)
     step = max(1, _CELLS // max(1, block.values.size))
     found = np.full((draws, *is_whole.shape), np.nan)
@@ -70,8 +70,7 @@ def spread(
             if one is not None:
                 weights = sentence_weights(one.right.shape[1], draws)[part]
                 values[:, :, t] = one.values(weights).reshape(-1, n_ablations, n_seeds)
-        by_seed = _by_seed(block, values)
-        found[part] = _seeds_drawn(by_seed, counted, is_whole, stream)
+        found[part] = _seeds_drawn(block, values, counted, is_whole, stream)
     ends = np.moveaxis(_ends(found), 0, -1)
     return _as_spread(ends, n_targets)
 
@@ -80,10 +79,10 @@ def _there(counted: TestSet | None, *shape: int) -> Bool[np.ndarray, "a s"]:
     return np.zeros(shape, bool) if counted is None else counted.there.reshape(shape)
 
 
-def _by_seed(
+def _quantities(
     block: Block, values: Float[np.ndarray, "draws a t s"]
 ) -> Float[np.ndarray, "draws a q s"]:
-    """All quantities of `Spread`, seed by seed, in its order: t, t and t of them, then four."""
+    """All that `Spread` tells of, seed by seed, in its order: t, t and t of them, then four."""
     draws, n_ablations, _, n_seeds = values.shape
     nothing = np.full((draws, n_ablations, 1, n_seeds), np.nan)
     reference, source, others = block.lineup.reference, block.source, list(block.others)
@@ -102,17 +101,23 @@ def _by_seed(
 
 
 def _seeds_drawn(
-    by_seed: Float[np.ndarray, "draws a q s"],
+    block: Block,
+    values: Float[np.ndarray, "draws a t s"],
     counted: Bool[np.ndarray, "a q s"],
     is_whole: Bool[np.ndarray, "a q"],
     rng: np.random.Generator,
 ) -> Float[np.ndarray, "draws a q"]:
-    """Draw seeds among those that a quantity has; quantities of the same seeds share the draw."""
-    found = np.full(by_seed.shape[:-1], np.nan)
+    """All quantities with seeds drawn among those that each of them has.
+
+    Drawing is linear, so scores are drawn and then subtracted; quantities of the same seeds share
+    the draw, and mostly all have the same.
+    """
+    found = np.full((len(values), *is_whole.shape), np.nan)
     patterns = np.unique(counted[is_whole], axis=0)
     for pattern, stream in zip(patterns, rng.spawn(len(patterns)), strict=True):
-        a, q = np.nonzero(is_whole & (counted == pattern).all(axis=-1))
-        found[:, a, q] = over_seeds(by_seed[:, a, q][..., pattern], stream, level=_LEVEL)
+        drawn = over_seeds(values[..., pattern], stream, level=_LEVEL)
+        chosen = is_whole & (counted == pattern).all(axis=-1)
+        found[:, chosen] = _quantities(block, drawn[..., None])[..., 0][:, chosen]
     return found
 
 

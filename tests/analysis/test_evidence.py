@@ -39,7 +39,7 @@ def test_numbers_of_the_first_real_study(study):
     known, block, _ = study()
     found = weigh(block, known)
     assert found.scores_x.mean[0] == pytest.approx(REF[1:].mean())
-    assert found.gap[0].mean() * 10 / 9 == pytest.approx(REF[0] - REF[1:].mean())
+    assert found.gap.mean[0].mean() * 10 / 9 == pytest.approx(REF[0] - REF[1:].mean())
     effect = found.effects[0]
     assert effect.ablation == "reinit:1-2"
     assert effect.source.mean == pytest.approx(-0.023)
