@@ -28,11 +28,11 @@ class Number:
         sd: Over seeds (paired ones for a difference); NaN below two.
         n: Seeds, or pairs of seeds.
         interval: 95 % over seeds; NaN below two.
-        both: 95 % over seeds and sentences, over sentences alone with one seed; NaN without counts
-            of sentences.
         trials: Ids of the trials behind it.
         against: Ids of the reference trials behind a difference.
         reason: Why there is no value, or what to know about it.
+        both: 95 % over seeds and sentences, over sentences alone with one seed; NaN without counts
+            of sentences.
     """
 
     value: float
@@ -40,10 +40,10 @@ class Number:
     sd: float = math.nan
     n: int = 0
     interval: Interval = NONE
-    both: Interval = NONE
     trials: tuple[str, ...] = ()
     against: tuple[str, ...] = ()
     reason: str = ""
+    both: Interval = NONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,10 +219,10 @@ def _numbers(  # noqa: PLR0917 - one line of a table, from all that it is made o
                 float(shown.sd[a]),
                 int(shown.n[a]),
                 (float(low), float(high)),
-                (ends[0], ends[1]),
                 _ids(lineup, known, a, behind),
                 _ids(lineup, known, reference or 0, against),
                 _why(evidence, known, a, targets) if math.isnan(mean) else "",
+                (ends[0], ends[1]),
             )
         )
     return tuple(numbers)
