@@ -365,7 +365,9 @@ def _code(arguments: Sequence[str] | None) -> int:
         code = _code_of(error)
         if code is None:
             raise
-        typer.echo(f"error: {error}", err=True)
+        from sweep.screen import complain
+
+        complain(str(error))
         return code
 
 

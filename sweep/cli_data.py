@@ -61,7 +61,7 @@ def get(
         typer.echo(f"note: {name} cannot be fetched here; get it by hand.", err=True)
     faults = [outcome for outcome in outcomes if outcome.is_fault]
     for outcome in faults:
-        typer.echo(f"error: {outcome.told}", err=True)
+        screen.complain(outcome.told)
     return FAILED if faults else DONE
 
 
@@ -83,5 +83,5 @@ def check(study: StudyName, overrides: Overrides = None) -> int:
     for note in checked.notes:
         typer.echo(f"Note: {note}.")
     for fault in checked.faults:
-        typer.echo(f"error: {fault}", err=True)
+        screen.complain(fault)
     return WRONG if checked.faults else DONE

@@ -10,14 +10,17 @@ class StudyError(Exception):
     """A study is wrong: says file, key, value, and how to mend it."""
 
 
-def unknown_key(file: str, key: str, known: Iterable[str]) -> str:
+def unknown_key(file: str, key: str, known: Iterable[str], homes: Sequence[str] = ()) -> str:
     """The complaint about a key that no section holds, with the closest one that it does.
 
     Args:
         file: The study file.
         key: The whole key, e.g. `grid.ablatoin`.
         known: Keys of that section.
+        homes: Where such a key belongs, if elsewhere.
     """
+    if homes:
+        return f"{file}: {key}: unknown key here. Did you mean {' or '.join(homes)}?"
     section, _, name = key.rpartition(".")
     return f"{file}: {key}: unknown key.{closest(name, known)}" + (
         "" if section else " (A key below a [section] belongs to that section.)"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sweep.cache import cache_folder
 from sweep.complaints import StudyError
-from sweep.study import Study
+from sweep.study import Study, study_names
 from trainables.data.sentence import DataError
 from trainables.data.treebanks import data_ref
 from trainables.encoders.fingerprint import EncoderError, encoder_ref
@@ -150,10 +150,13 @@ def resolve_files(study: Study) -> dict[File, DataRef]:
         try:
             found[file] = data_ref(root, code, split, limit)
         except DataError as error:
-            missing.append(f"  {error} (for {', '.join(dict.fromkeys(purposes))})")
+            what = str(error).removeprefix(f"{root}: ")  # the folder is named once, above them
+            missing.append(f"  {what} (for {', '.join(dict.fromkeys(purposes))})")
     if missing:
         count = f"{len(missing)} of {len(wanted_files(study))} files cannot be used"
-        raise StudyError("\n".join([f"{study.file}: {count}:", *missing]))
+        name = study.name if study.name in study_names() else study.file
+        fetch = f"Fetch what is missing: sweep data get --study {name} --to FOLDER"
+        raise StudyError("\n".join([f"{study.file}: {count}, in {root}:", *missing, fetch]))
     return found
 
 

@@ -1,12 +1,15 @@
 """How a plan and a status read: rich tables on a terminal, tab-separated lines off it."""
 
+import os
+import shutil
 import sys
+import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from typer import echo
+from typer import echo, style
 
 from sweep.check import DataCheck
 from sweep.grid import PROBE
@@ -34,10 +37,32 @@ def show(header: Sequence[str], rows: Rows) -> None:
 
     table = Table()
     for name in header:
-        table.add_column(name)
+        table.add_column(name, overflow="fold")  # a path is broken, never cut
     for row in rows:
         table.add_row(*map(Text, row))  # names are shown as they are, not read as markup
     Console().print(table)
+
+
+def complain(text: str) -> None:
+    """Tell of an error on stderr; a terminal gets its lines broken between words."""
+    if not sys.stderr.isatty():
+        echo(f"error: {text}", err=True)
+        return
+    first, *rest = text.splitlines() or [""]
+    word = style("error:", fg="red", bold=True) if "NO_COLOR" not in os.environ else "error:"
+    head = _broken(f"error: {first}", "  ")
+    echo("\n".join([head[0].replace("error:", word, 1), *head[1:]]), err=True)
+    for line in rest:
+        for part in _broken(line, f"{' ' * (len(line) - len(line.lstrip()))}  "):
+            echo(part, err=True)
+
+
+def _broken(line: str, indent: str) -> list[str]:
+    """A line as the terminal's width breaks it, between words only: paths stay whole."""
+    width = max(20, shutil.get_terminal_size((80, 24)).columns)
+    return textwrap.wrap(
+        line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
 
 
 @contextmanager

@@ -96,7 +96,7 @@ def lines(
         return told
     for title, body in (
         ("Spec", _keys(_spec(spec_from_json(main["spec"])), width)),
-        ("Attempts", [f"  {line}" for row in trial.attempts for line in _attempt(row)]),
+        ("Attempts", [line for row in trial.attempts for line in _attempt(row, width)]),
         ("Training", curve(trial)),
         ("Scores on test data", scores(trial, width)),
         *similarity(trial),
@@ -154,7 +154,7 @@ def _data(ref: DataRef) -> str:
     return f"{ref.code} {ref.split}{cut} ({ref.fingerprint[:15]}...)"
 
 
-def _attempt(row: Row) -> Iterator[str]:
+def _attempt(row: Row, width: int) -> Iterator[str]:
     kind = {"train": "training", "measure": "measuring", "failed": "attempt"}[row["kind"]]
     if not row["train"] and row["kind"] == "train":
         kind = "probe"
@@ -166,7 +166,7 @@ def _attempt(row: Row) -> Iterator[str]:
     words.append(f"on {row['host'] or 'an unknown host'}")
     if row["device"]:
         words.append(f"({row['device']}, {_n(row['threads'], 'thread')})")
-    yield " ".join(words)
+    yield f"  {' '.join(words)}"
     parts = [f"{n[:-2]} {row[n]:.1f} s" for n in _TIMES if row[n]]
     if row["peak_memory"]:
         parts.append(f"peak memory {row['peak_memory'] / 2**20:,.0f} MiB")
@@ -177,7 +177,7 @@ def _attempt(row: Row) -> Iterator[str]:
     if row["micro_batch"]:
         parts.append(f"micro-batch {row['micro_batch']}")
     if parts:
-        yield f"   {', '.join(parts)}"
+        yield from _wrapped(", ".join(parts), width, "     ")
 
 
 def _failure(trial: OneTrial, logs: str) -> list[str]:
@@ -214,12 +214,22 @@ def _keys(pairs: Iterator[tuple[str, str]], width: int) -> list[str]:
     """Keys in a column, their values beside, wrapped."""
     told = []
     for key, value in pairs:
-        wrapped = textwrap.wrap(
-            value, width - _KEY - 2, break_long_words=False, break_on_hyphens=False
-        )
-        for number, line in enumerate(wrapped or [""]):
-            told.append(f"  {key if number == 0 else '':<{_KEY}}{line}")
+        first, *rest = _wrapped(value, width, " " * (_KEY + 2))
+        told += [f"  {key:<{_KEY}}{first.strip()}", *rest]
     return told
+
+
+def _wrapped(text: str, width: int, indent: str) -> list[str]:
+    """Lines that fit, broken between words: paths and addresses stay whole."""
+    lines = textwrap.wrap(
+        text,
+        width,
+        initial_indent=indent,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return lines or [""]
 
 
 def _plain(row: Row, without: Sequence[str] = ()) -> Row:

@@ -341,7 +341,7 @@ def _complaints(
             continue
         key = dotted(place)
         if kind == "extra_forbidden":
-            lines.append(unknown_key(file, key, _keys_beside(place)))
+            lines.append(unknown_key(file, key, _keys_beside(place), _homes(place)))
         elif kind == "missing":
             lines.append(f"{file}: {key}: missing. {_MISSING.get(key, 'Give it.')}")
         else:
@@ -361,6 +361,18 @@ _MISSING: Mapping[str, str] = {
     "evaluate": 'Write [evaluate] and targets = ["en", "fr"].',
     "grid": "Write [grid] with task, source and ablation.",
 }
+
+
+def _homes(place: Sequence[str | int]) -> list[str]:
+    """Where a key that stands above all sections belongs: `hyper.epochs` for `epochs`."""
+    if len(place) != 1:
+        return []
+    return [
+        f"{name}.{place[0]}"
+        for name, field in Study.model_fields.items()
+        for section in _sections(field.annotation)
+        if name != "tasks" and place[0] in section.model_fields
+    ]
 
 
 def _keys_beside(place: Sequence[str | int]) -> Iterator[str]:

@@ -51,9 +51,20 @@ def without_secret(uri: str) -> str:
     return re.sub(r"//([^/@:]*):[^@/]*@", r"//\1:***@", uri)
 
 
+_PLAIN = {  # what stands at the end of three hundred letters about connection pools
+    "Connection refused": "connection refused",
+    "NameResolutionError": "no host of that name is known",
+    "Read timed out": "no answer in time",
+    "ConnectTimeoutError": "no answer in time",
+}
+
+
 def reason(error: Exception, uri: str) -> str:
     """An error's last line of substance, without the password of `uri`."""
     text = " ".join(str(error).split()) or type(error).__name__
     password = urlsplit(uri).password
     text = text.replace(password, "***") if password else text
+    for sign, plain in _PLAIN.items():
+        if sign in text:
+            return plain
     return f"{text[:300]}..." if len(text) > 300 else text  # noqa: PLR2004 - one screen line or three

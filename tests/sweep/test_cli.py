@@ -9,7 +9,7 @@ import pytest
 from analysis.report import Report
 from sweep import cli
 from sweep.run import RunSummary
-from sweep.screen import duration, show
+from sweep.screen import complain, duration, show
 from sweep.tracking_writer import Tracked
 
 STUDY = """
@@ -127,6 +127,7 @@ def test_status_of_an_empty_store(study, capsys):
     [
         (["--set", "grid.ablatoin=1"], "tiny.toml: grid.ablatoin: unknown key. Did you mean"),
         (["--set", "grid.ablation=['reinit:3']"], 'tiny.toml: grid.ablation = "reinit:3"'),
+        (["--set", "epochs=3"], "tiny.toml: epochs: unknown key here. Did you mean hyper.epochs?"),
         (["--set", "evaluate.targets=['de']"], "no file de_pud-ud-test.conllu"),
         (["--set", "data.root=nowhere"], "no such folder"),
         (["--set", "data.root="], "or the variable XLING_DATA"),
@@ -143,13 +144,29 @@ def test_what_the_user_can_mend_exits_2_without_traceback(study, capsys, argumen
     assert out == ""
 
 
+def test_a_terminal_gets_errors_broken_between_words(monkeypatch, capsys):
+    """At 40 columns no line is longer, no word is cut, and lines of a list stay indented."""
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setenv("NO_COLOR", "1")
+    complain("a.toml: 2 of 4 files cannot be used, in x:\n  no file with-a-long-name for the task")
+    lines = capsys.readouterr().err.splitlines()
+    assert max(map(len, lines)) <= 40
+    assert lines == [
+        "error: a.toml: 2 of 4 files cannot be",
+        "  used, in x:",
+        "  no file with-a-long-name for the task",
+    ]
+
+
 def test_all_missing_files_are_listed_at_once(study, capsys, tmp_path):
     """Two files that are missing are two lines of one message."""
     (tmp_path / "data" / f"{FILES[1]}.conllu").unlink()
     (tmp_path / "data" / f"{FILES[3]}.conllu").unlink()
     assert run("plan", study) == 2
     err = capsys.readouterr().err
-    assert "2 of 4 files cannot be used" in err
+    assert f"2 of 4 files cannot be used, in {tmp_path / 'data'}:" in err
+    assert "sweep data get --study tiny.toml --to FOLDER" in err
     assert "en_ewt-ud-dev.conllu" in err
     assert "fr_pud-ud-test.conllu" in err
     assert "(for upos target, similarity)" in err
