@@ -45,6 +45,12 @@ def conllu(language: str, n: int, *, seed: int, order: list[int] | None = None) 
 
 
 @pytest.fixture(scope="session")
+def made_up_trees():
+    """`conllu`, for tests that lay out files of their own."""
+    return conllu
+
+
+@pytest.fixture(scope="session")
 def toy_root(tmp_path_factory) -> Path:
     """Treebanks aa_toy (train, dev) and aa_pud, bb_pud, cc_pud (parallel) below one folder."""
     root = tmp_path_factory.mktemp("toy-data")

@@ -10,6 +10,9 @@ import pytest
 from sweep.ledger import Ledger
 from trainables.encoders.tiny import tiny_encoder
 
+# Lets tests of this folder import `readme` beside them, and the server on loopback.
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "sweep")]
+
 STUDY = """
 # Question: does the machinery agree with itself?
 name = "toy"

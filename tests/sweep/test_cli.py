@@ -127,7 +127,10 @@ def test_status_of_an_empty_store(study, capsys):
     [
         (["--set", "grid.ablatoin=1"], "tiny.toml: grid.ablatoin: unknown key. Did you mean"),
         (["--set", "grid.ablation=['reinit:3']"], 'tiny.toml: grid.ablation = "reinit:3"'),
-        (["--set", "epochs=3"], "tiny.toml: epochs: unknown key here. Did you mean hyper.epochs?"),
+        (
+            ["--set", "epochs=3"],
+            "tiny.toml: epochs: unknown key here. Did you mean hyper.epochs or search",
+        ),
         (["--set", "evaluate.targets=['de']"], "no file de_pud-ud-test.conllu"),
         (["--set", "data.root=nowhere"], "no such folder"),
         (["--set", "data.root="], "or the variable XLING_DATA"),
