@@ -68,10 +68,12 @@ class Board:
     Attributes:
         began: When the sweep began.
         already: Jobs that needed nothing, as their results were there.
+        search_seed: Seed of jobs that only search, which have rows of their own; None for none.
     """
 
     began: float
     already: int = 0
+    search_seed: int | None = None
     _rows: dict[str, Row] = field(default_factory=dict)
     _running: dict[str, _Running] = field(default_factory=dict)
     _at_once: int = 1
@@ -150,15 +152,16 @@ class Board:
     def left_s(self, now: float) -> float | None:
         """Seconds until the sweep is done, by the mean duration of the finished jobs of a task.
 
-        None as long as a task has jobs left and none finished.
+        Before one has finished, by the epochs of those that run. None as long as a task has jobs
+        left and none has come to the end of an epoch.
         """
         means: dict[str, float] = {}
         for task, n_left in self._left.items():
-            measured = self._measured.get(task)
-            if n_left and measured is None:
+            mean = self._mean(task, now)
+            if n_left and mean is None:
                 return None
-            if measured is not None:
-                means[task] = measured.seconds / measured.n
+            if mean is not None:
+                means[task] = mean
         work = sum(means.get(task, 0.0) * n for task, n in self._left.items())
         rests = []
         for running in self._running.values():
@@ -169,11 +172,25 @@ class Board:
         # No less than the one that takes longest, however many run at once.
         return max([work / self._at_once, *rests])
 
+    def _mean(self, task: str, now: float) -> float | None:
+        """Seconds of a task's job: measured, else reckoned from the epochs of running ones."""
+        measured = self._measured.get(task)
+        if measured is not None:
+            return measured.seconds / measured.n
+        reckoned = [
+            (now - running.since) * running.job.spec.hyper.epochs / running.epoch
+            for running in self._running.values()
+            if running.job.spec.task == task and running.epoch
+        ]
+        return sum(reckoned) / len(reckoned) if reckoned else None
+
     def _row(self, job: Job) -> Row:
         return self._row_of(job.spec)
 
     def _row_of(self, spec: TrialSpec) -> Row:
         name = spec.ablation if spec.hyper.epochs else "pretrained"
+        if spec.hyper.epochs and spec.seed == self.search_seed:
+            name += " (search)"
         return self._rows.setdefault(name, Row(name))
 
 
@@ -237,7 +254,8 @@ def title(job: Job) -> str:
     """A job in a few words."""
     spec = job.spec
     words = [spec.task, spec.source, spec.ablation, f"seed {spec.seed}"] if spec.source else []
-    return f"{' '.join(words) or 'pretrained encoder'} ({job.job_id[:8]})"
+    what = " (search)" if job.phase == "search" else ""
+    return f"{' '.join(words) or 'pretrained encoder'}{what} ({job.job_id[:8]})"
 
 
 def ending(job: Job, outcome: Outcome, dev: float | None, *, retried: bool) -> str:

@@ -143,7 +143,7 @@ def run_study(
             return known
         crew = _crew(study, executor, workers, worker, work.schedule.total, mark=lock.token)
         tracker = _tracker(opened, console) if on else None
-        board = Board(began=began, already=known.already)
+        board = Board(began=began, already=known.already, search_seed=_search_seed(study))
         work.show_on(board)
         keeper = Housekeeper(
             home, opened.ledger, lock, tracker=tracker, trial_ids=work.trial_ids, console=console
@@ -250,6 +250,11 @@ def _gpus_here(study: Study) -> int:
         )
         raise StudyError(wrong_value(study.file, "resources.gpus", study.resources.gpus, what))
     return found
+
+
+def _search_seed(study: Study) -> int | None:
+    """The seed by which one sees that a trial only searches; None where it cannot be seen so."""
+    return study.seeds.search if study.search.is_on and not study.seeds.reuse_search else None
 
 
 def _is_on(track: bool | None, study: Study) -> bool:

@@ -244,3 +244,26 @@ def test_no_color_is_honoured(monkeypatch: pytest.MonkeyPatch) -> None:
         watch.started(a)
         watch.finished(a, ended(a, "failed", "user", "bad"), retried=False)
     assert "\x1b[31m" not in console.file.getvalue()  # type: ignore[attr-defined] # a StringIO
+
+
+def test_time_left_is_reckoned_from_epochs_before_a_job_has_finished() -> None:
+    """One of three epochs after 100 s: 300 s a job, so two jobs in turn want 500 s more."""
+    a, b = job("a"), job("b")
+    made = board(a, b)
+    made.started(a, 0)
+    assert made.left_s(50) is None
+    made.epoch(a, fakes.point(1))
+    assert made.left_s(100) == pytest.approx(500)
+
+
+def test_trials_that_search_have_rows_of_their_own() -> None:
+    """With a search going on, its trials of an ablation are not counted among the reported ones."""
+    found, reported = job("a"), job("b")
+    found = replace(found, phase="search", spec=replace(found.spec, seed=0))
+    reported = replace(reported, spec=replace(reported.spec, seed=1))
+    made = Board(began=0.0, search_seed=0)
+    made.expect([found, reported])
+    assert [(row.name, row.total) for row in made.rows] == [("ref (search)", 1), ("ref", 1)]
+    made.started(found, 0)
+    assert made.finished(found, ended(found), 1, retried=False) is None
+    assert [row.done for row in made.rows] == [1, 0]
