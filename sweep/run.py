@@ -317,8 +317,12 @@ def _counted(
         for trial, end in settled.items()
         if trial not in before and trial in schedule.handed_out
     )
-    failures = [outcome for outcome in schedule.ended.values() if outcome.status == "failed"]
-    lost = {outcome.trial_id for outcome in failures} - settled.keys()
+    failures = [
+        outcome
+        for outcome in schedule.ended.values()
+        if outcome.status == "failed" and outcome.trial_id not in settled
+    ]
+    lost = {outcome.trial_id for outcome in failures}
     return replace(
         known,
         total=len(opened.trials),

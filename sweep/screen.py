@@ -144,14 +144,15 @@ def status_lines(plan: Plan, failed: Mapping[str, Failure]) -> list[str]:
             f"Searching: {_count(ends['pruned'], 'trial')} stopped early, "
             f"{ends['failed']} that cannot be trained; neither enters a mean."
         )
-    for left in plan.left:
+    for left in plan.trials:
+        is_void = left.trial.ended == "failed"
         failure = failed.get(left.trial.trial_id)
-        if failure is not None:
+        if failure is not None and (is_void or left.work != "done"):
             spec = left.trial.spec
             reason = failure.message.strip().splitlines()
             lines.append(
-                f"Failed: {failure.trial_id} ({spec.task} {spec.source} {spec.ablation} seed "
-                f"{spec.seed}), {failure.kind}, attempt {failure.attempt} on {failure.host}: "
+                f"{'Cannot be trained' if is_void else 'Failed'}: {failure.trial_id} "
+                f"({spec.task} {spec.source} {spec.ablation} seed {spec.seed}), {failure.kind}, attempt {failure.attempt} on {failure.host}: "
                 f"{reason[0] if reason else 'no message'}"
             )
     return [*lines, f"Store: {plan.store}"]
@@ -165,7 +166,12 @@ def run_lines(summary: "RunSummary") -> list[str]:
     )
     lines = [head]
     if summary.pruned:
-        lines.append(f"Pruned: {_count(summary.pruned, 'trial')}.")
+        lines.append(f"Stopped early: {_count(summary.pruned, 'trial')} of searches.")
+    if summary.void:
+        lines.append(
+            f"Cannot be trained: {_count(summary.void, 'point')} of searches, which went on. "
+            f"Why: sweep status {summary.study}."
+        )
     if summary.failed:
         kinds = ", ".join(f"{count} {kind}" for kind, count in summary.failed.items())
         lines.append(

@@ -17,7 +17,7 @@ from sweep.imagined import counted
 from sweep.ledger import Ledger
 from sweep.opened import open_study
 from sweep.run import RunSummary, run_study
-from sweep.screen import plan_lines, status_lines, status_rows
+from sweep.screen import plan_lines, run_lines, status_lines, status_rows
 from sweep.study import Study
 
 SEARCH = made.TPE | {"prune": "asha"}
@@ -133,8 +133,12 @@ def test_a_point_that_cannot_be_trained_is_void(tmp_path: Path) -> None:
     """A rate that diverges is tried once, shown, and neither retried nor in the way."""
     study = made.study_of(tmp_path, {"method": "grid", "learning_rate": [1e-3, 0.09]})
     summary = run(study)
-    assert (summary.void, summary.failed) == (2, {"user": 2})
+    assert (summary.void, summary.failed) == (2, {})
     assert summary.is_complete
+    assert any("Cannot be trained: 2 points" in line for line in run_lines(summary))
+    opened = open_study(study)
+    told = status_lines(opened.plan(), opened.failures())
+    assert sum(line.startswith("Cannot be trained: ") and "diverged" in line for line in told) == 2
     n = len(run_samples.runs(tmp_path))
     assert run(study).is_complete
     assert len(run_samples.runs(tmp_path)) == n
