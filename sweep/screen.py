@@ -150,9 +150,10 @@ def status_lines(plan: Plan, failed: Mapping[str, Failure]) -> list[str]:
         if failure is not None and (is_void or left.work != "done"):
             spec = left.trial.spec
             reason = failure.message.strip().splitlines()
+            what = f"{spec.task} {spec.source} {spec.ablation} seed {spec.seed}"
             lines.append(
-                f"{'Cannot be trained' if is_void else 'Failed'}: {failure.trial_id} "
-                f"({spec.task} {spec.source} {spec.ablation} seed {spec.seed}), {failure.kind}, attempt {failure.attempt} on {failure.host}: "
+                f"{'Cannot be trained' if is_void else 'Failed'}: {failure.trial_id} ({what}), "
+                f"{failure.kind}, attempt {failure.attempt} on {failure.host}: "
                 f"{reason[0] if reason else 'no message'}"
             )
     return [*lines, f"Store: {plan.store}"]
