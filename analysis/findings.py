@@ -122,7 +122,7 @@ def _worst(evidence: Evidence, effect: Effect, source: str) -> str:
             f"{phrase} comes closest."
         )
     text = f"{_capital(phrase)} {_costs(effect.source.mean, source)} and {_others(n)} "
-    text += f"{printed.prose(effect.others.mean)} on average{_bounds(effect, n)}"
+    text += f"{printed.prose(effect.others.mean)} on average{_bounds(effect)}"
     ratio = effect.others.mean / effect.source.mean if effect.source.mean else math.inf
     if effect.source.mean <= -NOTEWORTHY and ratio > 1.5:  # noqa: PLR2004 - worth a word
         text += f", {ratio:.1f} times as much" if ratio < 100 else ""  # noqa: PLR2004 - as above
@@ -157,7 +157,7 @@ def _costs(delta: float, source: str) -> str:
     return f"costs {source} {printed.prose(delta)} points"
 
 
-def _bounds(effect: Effect, n: int) -> str:
+def _bounds(effect: Effect) -> str:
     parts = []
     if not math.isnan(effect.others.over_seeds[0]):
         low, high = _positive(effect.others.over_seeds)
@@ -166,7 +166,7 @@ def _bounds(effect: Effect, n: int) -> str:
         low, high = _positive(effect.others.over_both)
         what = "seeds and sentences" if effect.others.n > 1 else "the test sets' sentences"
         parts.append(f"{'' if parts else '95 % interval '}{low} to {high} over {what}")
-    if n > 2 and not math.isnan(effect.others.over_targets[0]):  # noqa: PLR2004 - two have no spread
+    if not math.isnan(effect.others.over_targets[0]):
         low, high = _positive(effect.others.over_targets)
         parts.append(f"{'' if parts else '95 % interval '}{low} to {high} over languages")
     return f" ({'; '.join(parts)})" if parts else ""

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from analysis.blocks import Block
-from analysis.correlation import LEAST
 from analysis.evidence import Alignment, Evidence
 from analysis.figures import freezing, gap_similarity, heatmap, layer_curves, probing, style
 from analysis.figures.gap_similarity import GapSimilarity, draw_gap_similarity
@@ -17,6 +16,9 @@ from analysis.page import Picture
 from analysis.profiles import FINE_TUNED, PRETRAINED, Profile
 from analysis.roster import Roster
 from analysis.shared import KINDS, Shared
+
+_TELLING = 5
+"""Fewer languages have no rank correlation that could be told from chance (4: p = 0.08 at best)."""
 
 _CHANCE = "Grey: shuffled pairs of sentences, mean to 95 % quantile."
 _LINES = f"Black: reference; dashed: before fine-tuning; colours: ablations. {_CHANCE}"
@@ -63,7 +65,7 @@ def plans(
             points = gap_similarity.gap_similarity_data(alignment, state, source)
             if points is not None:
                 yield Plan(f"gap-{state}", points, "Each point is a language; low is good.")
-        if len(alignment.targets) >= LEAST:
+        if len(alignment.targets) >= _TELLING:
             rho = layer_curves.correlation_data(alignment)
             yield Plan("correlation-by-layer", rho, "Up: closer languages transfer better.")
     cells_of = None if profile is None else heatmap.similarity_data(profile, source)

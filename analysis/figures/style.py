@@ -106,7 +106,7 @@ def ramp(n: int) -> list[tuple[float, float, float, float]]:
     """`n` colours from dark to light of viridis, which survives colour blindness and grey print."""
     if n == 0:
         return []
-    return [tuple(c) for c in mpl.colormaps["viridis"](np.linspace(0.05, 0.85, n))]
+    return [tuple(c) for c in mpl.colormaps["viridis"](np.linspace(0.03, 0.75, n))]
 
 
 def spread(places: Sequence[float], least: float) -> list[float]:
