@@ -23,7 +23,6 @@ from analysis.resampling import spread as resampled
 from analysis.roster import Roster
 from analysis.significance import holm, sign_flips
 
-
 FEWEST = 6
 """Fewer languages get no bootstrap interval: of 5 it would hold the mean 83 times in 100, of 3 75
 times, and not the 95 that it promises (`intervals.bootstrap`)."""

@@ -1,5 +1,6 @@
 """Which figures a block has, and their files: PNG and SVG, the data as CSV."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -21,6 +22,8 @@ _TELLING = 5
 """Fewer languages have no rank correlation that could be told from chance (4: p = 0.08 at best)."""
 
 _CHANCE = "Grey: shuffled pairs of sentences, mean to 95 % quantile."
+_BEFORE = "Before fine-tuning."
+_HARDEST = "Fine-tuned under the ablation that costs the other languages most; mean over seeds."
 _LINES = f"Black: reference; dashed: before fine-tuning; colours: ablations. {_CHANCE}"
 
 
@@ -53,13 +56,7 @@ def plans(
     if deltas is not None:
         yield Plan("deltas", deltas, "Each language under each ablation; orange is a loss.")
     if profile is not None:
-        by_ablation = layer_curves.by_ablation_data(profile, source)
-        yield Plan("layers-by-ablation", by_ablation, _LINES)
-        scores = evidence.scores.mean[block.lineup.reference or 0]
-        pairs = list(zip(block.targets, scores.tolist(), strict=True))
-        by_target = layer_curves.by_target_data(profile, source, pairs)
-        if by_target is not None:
-            yield Plan("layers-by-target", by_target, "Mean over seeds. " + _CHANCE)
+        yield from _curves(evidence, profile, source)
     for alignment in alignments:
         for state in (FINE_TUNED, PRETRAINED):
             points = gap_similarity.gap_similarity_data(alignment, state, source)
@@ -81,6 +78,28 @@ def overlap_plans(shared: Shared | None, source: str) -> Iterator[Plan]:
             yield Plan(
                 f"overlap-{kind}", points, "Each point is a language; the source is left out."
             )
+
+
+def _curves(evidence: Evidence, profile: Profile, source: str) -> Iterator[Plan]:
+    """Similarity by layer: of the ablations, and of each target in three kinds of models."""
+    by_ablation = layer_curves.by_ablation_data(profile, source)
+    yield Plan("layers-by-ablation", by_ablation, _LINES)
+    block = evidence.block
+    scores = evidence.scores.mean[block.lineup.reference or 0]
+    pairs = list(zip(block.targets, scores.tolist(), strict=True))
+    by_target = layer_curves.by_target_data(profile, source, pairs)
+    if by_target is not None:
+        yield Plan("layers-by-target", by_target, "Mean over seeds. " + _CHANCE)
+    for models, caption in ((PRETRAINED, _BEFORE), (_hardest(evidence), _HARDEST)):
+        other = layer_curves.by_target_data(profile, source, pairs, models)
+        if other is not None:
+            yield Plan(f"layers-by-target-{slug(models)}", other, caption)
+
+
+def _hardest(evidence: Evidence) -> str:
+    """The ablation that costs the other languages most; empty for none."""
+    known = [effect for effect in evidence.effects if not math.isnan(effect.others.mean)]
+    return min(known, key=lambda e: e.others.mean).ablation if known else ""
 
 
 def layer_plan(block: Block, every: Sequence[Block]) -> Iterator[Plan]:

@@ -11,7 +11,7 @@ from analysis import labels
 from analysis.evidence import Alignment
 from analysis.figures import style
 from analysis.figures.style import Drawing
-from analysis.profiles import FINE_TUNED, Profile
+from analysis.profiles import FINE_TUNED, PRETRAINED, Profile
 
 ROOM = 18
 """Labels that fit beside a figure."""
@@ -93,22 +93,33 @@ def by_ablation_data(profile: Profile, source: str) -> Curves:
 
 
 def by_target_data(
-    profile: Profile, source: str, scores: Sequence[tuple[str, float]]
+    profile: Profile,
+    source: str,
+    scores: Sequence[tuple[str, float]],
+    models: str = labels.REFERENCE,
 ) -> Curves | None:
-    """The reference models: one line a target, best transfer first.
+    """One line a target, best transfer first.
 
     Args:
         profile: Similarities.
         source: Language of the training data.
         scores: (target, transfer score); a target without one comes last.
+        models: An ablation, or `profiles.PRETRAINED`.
 
     Returns:
-        None when the reference has no similarities.
+        None when these models have no similarities.
     """
-    reference = profile.lineup.reference
-    if reference is None or np.isnan(profile.values[reference]).all():
+    if models == PRETRAINED:
+        means = profile.pretrained
+    elif models in profile.lineup.ablations:
+        means = profile.mean()[profile.lineup.ablations.index(models)]
+    else:
         return None
-    means, score_of = profile.mean()[reference], dict(scores)
+    if np.isnan(means).all():
+        return None
+    score_of = dict(scores)
+    said = "reference" if models == labels.REFERENCE else labels.ablation_column(models)
+    of_null = _band(profile) if models == labels.REFERENCE else None  # shuffled for it alone
     order = sorted(
         range(len(profile.targets)),
         key=lambda t: (-np.nan_to_num(score_of.get(profile.targets[t], -1.0), nan=-1.0), t),
@@ -118,11 +129,11 @@ def by_target_data(
         for t in order
     ]
     return Curves(
-        f"Similarity to {labels.language(source)} by layer, reference; dark = best transfer",
+        f"Similarity to {labels.language(source)} by layer, {said}; dark = best transfer",
         labels.measure(profile.measure),
         profile.layers,
         _drawn(lines),
-        _band(profile),
+        of_null,
     )
 
 

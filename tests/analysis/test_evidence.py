@@ -1,5 +1,7 @@
 """What blocks say: effects with uncertainty, alignment of similarity and transfer."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -54,6 +56,23 @@ def test_one_seed_has_no_interval_over_seeds(study):
     assert np.isnan(effect.others.over_seeds).all()
     low, high = effect.others.over_targets
     assert low < effect.others.mean < high < 0
+
+
+def test_few_languages_have_no_interval(study):
+    """Five languages beside the source: a bootstrap would promise what it does not hold."""
+    known, block, _ = study()
+    kept = slice(0, 6)
+    few = dataclasses.replace(
+        block,
+        treebanks=block.treebanks[kept],
+        targets=block.targets[kept],
+        values=block.values[:, kept],
+    )
+    effect = weigh(few, known).effects[0]
+    assert len(few.others) == 5
+    assert np.isnan(effect.others.over_targets).all()
+    assert np.isnan(effect.beyond.over_targets).all()
+    assert not np.isnan(effect.p_beyond).any()
 
 
 def test_interval_over_seeds_is_of_whole_seeds(study):

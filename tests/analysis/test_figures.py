@@ -12,7 +12,7 @@ from analysis.blocks import blocks, lineups
 from analysis.cells import scored
 from analysis.evidence import align, weigh
 from analysis.figures import gap_similarity, heatmap, layer_curves, style
-from analysis.profiles import FINE_TUNED, profiles
+from analysis.profiles import FINE_TUNED, PRETRAINED, profiles
 from analysis.roster import roster
 
 
@@ -58,6 +58,18 @@ def test_curves_by_target_are_ordered_by_transfer(study):
         "th",
         "ko",
     ]
+
+
+def test_curves_by_target_are_of_the_models_asked_for(study):
+    """Before training and under an ablation: their own numbers, no band of the reference's null."""
+    _, profile, _ = study
+    before = layer_curves.by_target_data(profile, "en", [], PRETRAINED)
+    lower = layer_curves.by_target_data(profile, "en", [], "reinit:1-2")
+    for data, values in ((before, profile.pretrained), (lower, profile.values[1, :, :, 0])):
+        assert [line.key for line in data.lines] == list(profile.targets)
+        assert np.array([line.values for line in data.lines]) == pytest.approx(values)
+        assert data.null is None
+    assert layer_curves.by_target_data(profile, "en", [], "reinit:5") is None
 
 
 def test_a_target_missing_in_one_ablation_leaves_no_line_of_fewer(study):

@@ -151,7 +151,7 @@ def test_page_is_accessible(drawn):
     _, text = drawn
     assert text.count("<th") - text.count("<thead") == text.count('scope="')
     assert (
-        text.count('role="img" aria-label="') == text.count("<svg") == text.count("<figure>") == 7
+        text.count('role="img" aria-label="') == text.count("<svg") == text.count("<figure>") == 9
     )
     assert '<html lang="en">' in text
     assert 'name="viewport"' in text
@@ -162,7 +162,7 @@ def test_figures_are_files_beside_the_page(drawn):
     report, text = drawn
     names = {path.relative_to(report.page.parent).as_posix() for path in report.files}
     figures = {name for name in names if name.startswith("figures/")}
-    assert len(figures) == 21
+    assert len(figures) == 27
     assert figures <= set(Outline(text).links)
 
 
