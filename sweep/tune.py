@@ -54,6 +54,8 @@ from trainables.spec import CurvePoint, Job
 if TYPE_CHECKING:
     from sweep.worker import Outcome
 
+_log = logging.getLogger(__name__)
+
 _POINT = "point"
 _OUTCOME = "outcome"
 _MEMORY_KILL = "is_memory_kill"
@@ -185,7 +187,7 @@ def connected(executor: TuneExecutor) -> Iterator[None]:
         else:
             # Loopback only, which Ray does by itself on other systems than Linux.
             patches.enter_context(_replaced(ray_constants, "ENABLE_RAY_CLUSTER", False))  # noqa: FBT003 - a value
-            ray.init(
+            _start(
                 num_cpus=math.ceil(executor.workers * executor.cpus),
                 include_dashboard=False,
                 object_store_memory=100 * 2**20,  # it carries jobs and outcomes only
@@ -204,6 +206,24 @@ def _our_code() -> list[str]:
     """Folders of our packages, which Ray carries to each node once."""
     found = (importlib.util.find_spec(name) for name in ("sweep", "trainables", "analysis"))
     return [str(Path(spec.origin).parent) for spec in found if spec and spec.origin]
+
+
+def _start(**settings: Any) -> None:  # noqa: ANN401 - ray's own
+    """Start a Ray of our own; on a busy machine it may give up on itself once."""
+    try:
+        ray.init(**settings)
+    except Exception as first:  # noqa: BLE001 - Ray raises a bare Exception for this
+        _log.warning("Ray did not start (%s); trying once more", first)
+        ray.shutdown()
+        try:
+            ray.init(**settings)
+        except Exception as error:
+            ray.shutdown()
+            reason = " ".join(str(error).split())[:300]
+            raise ClusterError(
+                f"Ray does not start on this machine: {reason} It may be too busy: try again. "
+                "--executor local needs no Ray; `sweep doctor` looks closer."
+            ) from error
 
 
 def _join(address: str, settings: Mapping[str, Any]) -> None:

@@ -98,3 +98,25 @@ def test_errors_are_sorted_by_what_should_follow(error: str, kind: str, tmp_path
         pickled_error_file = str(file)
 
     assert _cause(Trial())[0] == kind
+
+
+@pytest.mark.parametrize("n_faults", [1, 2])
+def test_a_ray_that_does_not_start_is_tried_twice(monkeypatch, n_faults) -> None:
+    """On a busy machine Ray may give up on itself; when it does so twice, the error says why."""
+    from sweep import tune
+    from sweep.executor import ClusterError
+
+    started: list[int] = []
+
+    def init(**settings: int) -> None:
+        started.append(settings["num_cpus"])
+        if len(started) <= n_faults:
+            raise Exception("The current node timed out during startup.")  # noqa: TRY002 - as Ray does
+
+    monkeypatch.setattr(tune.ray, "init", init)
+    if n_faults == 1:
+        tune._start(num_cpus=3)
+    else:
+        with pytest.raises(ClusterError, match=r"timed out during startup\. .*--executor local"):
+            tune._start(num_cpus=3)
+    assert started == [3, 3]
