@@ -13,7 +13,6 @@ import math
 
 import numpy as np
 from jaxtyping import Bool, Float
-from scipy import stats
 
 from analysis.intervals import NONE, Interval
 
@@ -68,4 +67,6 @@ def _reach(first: Float[np.ndarray, " n"], level: float) -> float:
     there = first[~np.isnan(first)]
     if len(there) < 2:  # noqa: PLR2004 - one value has no spread
         return math.nan
-    return float(stats.t.ppf((1 + level) / 2, len(there) - 1) * there.std(ddof=1))
+    from scipy.special import stdtrit  # as in `analysis.intervals`
+
+    return float(stdtrit(len(there) - 1, (1 + level) / 2) * there.std(ddof=1))

@@ -1,5 +1,7 @@
 """A study, what is known of it, and the wish for a cluster: rehearsed."""
 
+import pyarrow as pa
+
 from analysis.schema import TABLES
 from sweep.grid import PlannedTrial
 from sweep.imagined import imagined
@@ -38,7 +40,8 @@ def simulate_study(
         StudyError: an option or the cluster file is wrong, or a trial fits on no node.
     """
     setting, prices = setting_of(study, asked)
-    rows = TABLES["trials"].empty_table() if opened is None else opened.ledger.table("trials")
+    nothing = pa.Table.from_batches([], TABLES["trials"])  # an array would load pandas
+    rows = nothing if opened is None else opened.ledger.table("trials")
     make_schedule = None
     if needs_layout(study):
         make_schedule = _searching(study, plan, opened)
