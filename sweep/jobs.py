@@ -35,6 +35,7 @@ def job_of(opened: Opened, trial: PlannedTrial) -> Job | None:
             cache=cache_folder(),
             threads=resources.threads,
             device="cuda" if resources.gpus else "cpu",
+            checkpoint_s=resources.checkpoint_s,
             memory_fraction=resources.gpus or 1.0,
         ),
         store=opened.store,

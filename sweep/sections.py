@@ -23,7 +23,7 @@ from pydantic import (
 from sweep.complaints import closest
 from sweep.space import Axis, Choices, Range
 from trainables.registry import SIMILARITIES, TASKS
-from trainables.spec import SimilarityRequest, State
+from trainables.spec import SimilarityRequest, State, Workspace
 
 LANGUAGE = r"[a-z]{2,3}"
 """What a language code looks like; any other target is the code of a treebank."""
@@ -408,10 +408,12 @@ class ResourcesSection(Section):
     Attributes:
         cpus: Cores; a fraction packs more trials than cores, each with one thread.
         gpus: Share of one GPU.
+        checkpoint_s: Seconds between two checkpoints of a trial: the most that a kill can lose.
     """
 
     cpus: Annotated[float, Field(gt=0)] = 1.0
     gpus: Fraction = 0.0
+    checkpoint_s: Annotated[float, Field(ge=0)] = _default(Workspace, "checkpoint_s")
 
     @property
     def threads(self) -> int:
