@@ -37,6 +37,9 @@ TRIALS = pa.schema(
         # Sentences per forward pass where memory forced fewer than a batch: same numbers
         # to rounding (but on a GPU fused attention draws other dropout). Null for whole batches.
         pa.field("micro_batch", pa.int32()),
+        pa.field("device_memory", pa.int64()),  # of the GPU; null on the CPU, as the next two
+        pa.field("gpu_share", pa.float64()),  # of one GPU
+        pa.field("has_mps", pa.bool_()),  # processes shared its cores through the MPS daemon
         pa.field("host", pa.string()),
         pa.field("pid", pa.int64()),  # of the worker process, which takes one trial at a time
         pa.field("phase", pa.string()),  # probe | search | report: what asked first; null: not said

@@ -34,6 +34,9 @@ from trainables.spec import CurvePoint, Job
 _CRASHES = {signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE}
 """Signals that a program brings on itself; any other came from outside."""
 
+_WHOLE = 1 + 1e-9
+"""One GPU, and what adding up shares may leave."""
+
 _WAIT_S = 0.5
 """Longest time between two looks at the interrupt."""
 
@@ -140,6 +143,7 @@ class _Pool:
         self._stop = stop
         self._seats: list[_Seat] = []
         self._n_started = 0
+        self._held: Job | None = None  # until its share of the GPU is free
 
     def run(self) -> None:
         """Keep every seat busy until the schedule is done or a stop was asked for."""
@@ -169,8 +173,12 @@ class _Pool:
     def _hand_out(self) -> None:
         free = [seat for seat in self._seats if seat.job is None]
         while free or len(self._seats) < self._owner.workers:
-            job = self._schedule.next()
+            job = self._held or self._schedule.next()
+            self._held = None
             if job is None:
+                return
+            if self._gpu_in_use() + job.workspace.gpus > _WHOLE:
+                self._held = job
                 return
             if free:
                 seat = free.pop(0)
@@ -180,6 +188,10 @@ class _Pool:
             seat.job, seat.began = job, time.monotonic()
             self._watch.started(job)
             seat.tell(job)
+
+    def _gpu_in_use(self) -> float:
+        """Shares of the GPU that running jobs have; all processes take the first one."""
+        return sum(seat.job.workspace.gpus for seat in self._seats if seat.job is not None)
 
     def _hear(self, seat: _Seat) -> None:
         job = seat.job

@@ -21,8 +21,9 @@ from sweep.ledger import Ledger
 from sweep.lock import DriverLock
 from sweep.opened import Opened, again, open_study
 from sweep.overlap import count_overlap
+from sweep.packing import Packing, measured
 from sweep.progress import Board, shown
-from sweep.schedule import FixedSchedule
+from sweep.schedule import FixedSchedule, Schedule
 from sweep.search.schedule import SearchSchedule
 from sweep.storage import StorageError, Store
 from sweep.study import Study
@@ -152,7 +153,7 @@ def run_study(
         is_interrupted = False
         try:
             with keeper, work.mirrored(console), shown(board, console) as watch:
-                crew.run(work.schedule, watch)
+                crew.run(_packed(work.schedule, opened), watch)
         except KeyboardInterrupt:
             is_interrupted = True
         finally:
@@ -201,14 +202,14 @@ def _crew(
     kind = executor or study.executor
     if not isinstance(kind, str):
         return kind
-    cpus, gpus, threads = study.resources.cpus, study.resources.gpus, study.resources.threads
+    cpus, threads = study.resources.cpus, study.resources.threads
     if kind == "tune" and os.environ.get("RAY_ADDRESS"):
         here = 200  # the cluster's own size decides, and an autoscaler sees the demand
     else:
         n_gpus = _gpus_here(study)
         if kind == "local":
             n_gpus = min(1, n_gpus)  # its processes all take the first one
-        here = default_workers(cpus, gpus, n_gpus)
+        here = default_workers(cpus, study.resources.least_gpus, n_gpus)
     n = min(workers or here, n_jobs)
     if kind == "local":
         from sweep.local import LocalExecutor
@@ -217,7 +218,16 @@ def _crew(
         return LocalExecutor(n, threads=threads, worker=worker, logs=logs)
     from sweep.tune import TuneExecutor
 
-    return TuneExecutor(n, threads=threads, cpus=cpus, gpus=gpus, worker=worker, mark=mark)
+    return TuneExecutor(n, threads=threads, cpus=cpus, worker=worker, mark=mark)
+
+
+def _packed(schedule: Schedule, opened: Opened) -> Schedule:
+    """The schedule, with a share of a GPU for every job if the study wants GPUs."""
+    gpus = opened.study.resources.gpus
+    if not gpus:
+        return schedule
+    known = measured(opened.ledger.table("trials").to_pylist()) if gpus == "auto" else {}
+    return Packing(schedule, gpus, known)
 
 
 def default_workers(cpus: float, gpus: float, n_gpus: int = 0) -> int:

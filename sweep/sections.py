@@ -28,6 +28,10 @@ from trainables.spec import SimilarityRequest, State, Workspace
 LANGUAGE = r"[a-z]{2,3}"
 """What a language code looks like; any other target is the code of a treebank."""
 
+STEP = 0.125
+"""Measured shares of a GPU are multiples of this: few sizes fill a card without gaps, and a warm
+worker is used again only by trials of its own size."""
+
 Item = TypeVar("Item")
 
 
@@ -407,13 +411,19 @@ class ResourcesSection(Section):
 
     Attributes:
         cpus: Cores; a fraction packs more trials than cores, each with one thread.
-        gpus: Share of one GPU.
+        gpus: Share of one GPU, the same for all trials; `auto` for what each kind of trial is
+            measured to need.
         checkpoint_s: Seconds between two checkpoints of a trial: the most that a kill can lose.
     """
 
     cpus: Annotated[float, Field(gt=0)] = 1.0
-    gpus: Fraction = 0.0
+    gpus: Fraction | Literal["auto"] = 0.0
     checkpoint_s: Annotated[float, Field(ge=0)] = _default(Workspace, "checkpoint_s")
+
+    @property
+    def least_gpus(self) -> float:
+        """The smallest share of a GPU that a trial may get."""
+        return STEP if self.gpus == "auto" else self.gpus
 
     @property
     def threads(self) -> int:

@@ -80,7 +80,6 @@ class TuneExecutor:
         workers: Most trials at a time. On a Ray of our own, also its size.
         threads: CPU threads of each trial, the same as in the jobs' workspaces.
         cpus: CPU share of a trial; None means `threads`.
-        gpus: GPU share of a trial, e.g. 0.25.
         address: Ray cluster to join; None means `RAY_ADDRESS`, or a Ray of our own if unset.
         worker: The function that runs a job, as "module:object".
         grace_s: Seconds said to be left after Ctrl-C; Tune ends its actors after about 15.
@@ -96,7 +95,6 @@ class TuneExecutor:
         *,
         threads: int = 1,
         cpus: float | None = None,
-        gpus: float = 0.0,
         address: str | None = None,
         worker: str = WORKER,
         grace_s: float = 15.0,
@@ -106,7 +104,6 @@ class TuneExecutor:
         self.workers = workers
         self.threads = threads
         self.cpus = float(threads) if cpus is None else cpus
-        self.gpus = gpus
         self.address = address or os.environ.get("RAY_ADDRESS")
         self.worker = worker
         self.grace_s = grace_s
@@ -336,6 +333,8 @@ class _Feed(SearchAlgorithm):  # type: ignore[misc] # ray ships no types we coul
             return None
         name = job.job_id.replace("+", "-")
         trial_id = name if job.attempt == 1 else f"{name}-{job.attempt}"
+        if job.workspace.rehearse:
+            trial_id += "-rehearsal"
         trial = Trial(
             self._spec["run"],
             trial_id=trial_id,
@@ -345,10 +344,10 @@ class _Feed(SearchAlgorithm):  # type: ignore[misc] # ray ships no types we coul
                 "worker": self._executor.worker,
                 "mark": self._executor.mark if self._executor.address else None,
                 "cpus": self._executor.cpus,
-                "gpus": self._executor.gpus,
+                "gpus": job.workspace.gpus,
             },
             placement_group_factory=PlacementGroupFactory(
-                [{"CPU": self._executor.cpus, "GPU": self._executor.gpus}]
+                [{"CPU": self._executor.cpus, "GPU": job.workspace.gpus}]
             ),
             checkpoint_config=self._spec["checkpoint_config"],
             trial_dirname_creator=self._spec["trial_dirname_creator"],

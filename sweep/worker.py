@@ -5,7 +5,7 @@ import sys
 import time
 import traceback
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -29,20 +29,24 @@ class Outcome:
         job_id: The job.
         trial_id: Its trial.
         status: `done` and `pruned` are committed; so is `failed`, as a row with its reason, but
-            where the store itself failed.
+            where the store itself failed. `measured` was a rehearsal, of which nothing is stored.
         failure_kind: `user` (the same study and data fail the same way), `out-of-memory`,
             `preempted`, `storage` (results cannot be written: nothing else will fare better) or
             `unknown`; None unless failed.
         message: What went wrong, for people; empty unless failed.
         seconds: Duration of the attempt.
+        peak_memory: Bytes that a rehearsal needed; else 0.
+        device_memory: Bytes that there were; else 0.
     """
 
     job_id: str
     trial_id: str
-    status: Literal["done", "pruned", "failed"]
+    status: Literal["done", "pruned", "failed", "measured"]
     failure_kind: str | None = None
     message: str = ""
     seconds: float = 0.0
+    peak_memory: int = 0
+    device_memory: int = 0
 
 
 def start(job: Job) -> Generator[CurvePoint, bool, Outcome]:
@@ -59,6 +63,8 @@ def start(job: Job) -> Generator[CurvePoint, bool, Outcome]:
         being interrupted do, and leave the last checkpoint.
     """
     began, started = time.monotonic(), datetime.now(UTC)
+    if job.workspace.rehearse:
+        return _rehearse(job, began)
     try:
         result = yield from _epochs(job)
         commit_result(job, result, started, datetime.now(UTC))
@@ -88,6 +94,24 @@ def work(job: Job, report: Report = lambda _point: True) -> Outcome:
     except StopIteration as end:
         outcome: Outcome = end.value
         return outcome
+
+
+def _rehearse(job: Job, began: float) -> Outcome:
+    """Find out what the job's trial needs of memory; a failure here is the trial's own to tell."""
+    from torch import device
+
+    from trainables.memory import total
+    from trainables.rehearsal import rehearse
+
+    try:
+        peak = rehearse(job.spec, job.request, job.workspace)
+    except Exception as error:  # noqa: BLE001 - as in `start`
+        kind, message = failure_kind(error), describe(error)
+        release(error)
+        return _outcome(job, began, "failed", kind, message)
+    found = total(device(job.workspace.device))
+    seen = _outcome(job, began, "measured")
+    return replace(seen, peak_memory=peak, device_memory=found)
 
 
 def _epochs(job: Job) -> Generator[CurvePoint, bool, TrialResult]:
@@ -156,7 +180,7 @@ def _tidy(job: Job) -> None:
 def _outcome(
     job: Job,
     began: float,
-    status: Literal["done", "pruned", "failed"],
+    status: Literal["done", "pruned", "failed", "measured"],
     kind: str | None = None,
     message: str = "",
 ) -> Outcome:

@@ -7,7 +7,7 @@ import torch
 from trainables.ablations.base import AblationReport
 from trainables.finetuning import Learnt
 from trainables.materials import Materials
-from trainables.memory import peak
+from trainables.memory import mps_pipes, peak, total
 from trainables.spec import Facts
 
 
@@ -45,4 +45,7 @@ def facts(materials: Materials, learnt: Learnt, ablated: AblationReport, watch: 
         n_reinitialised=ablated.n_reinitialised,
         n_frozen=ablated.n_frozen,
         micro_batch=learnt.micro_batch,
+        device_memory=total(materials.device) if is_gpu else None,
+        gpu_share=materials.workspace.gpus if is_gpu else None,
+        has_mps=mps_pipes() is not None if is_gpu else None,
     )

@@ -116,19 +116,14 @@ def fine_tune(
     train, dev = materials.corpus(spec.train), materials.corpus(spec.dev)
     labels = task.inventory(train)
     _check_select(spec.options.select, task, dev, labels)
-    tags = GoldTags(spec.seed).to(materials.device) if is_told(spec.ablation) else None
-    width = encoder.hidden_size + (WIDTH if tags is not None else 0)
-    head = task.head(width, labels, spec.options, spec.seed).to(materials.device)
-    model = Model(encoder, head, materials.device, spec.precision, tags=tags)
+    model = with_head(encoder, task, labels, materials)
     checkpoints = Checkpoints(workspace.checkpoints, spec, interval_s=workspace.checkpoint_s)
 
     kept = checkpoints.kept()
     if kept is not None and kept.labels == labels:
         return _take_up(kept, model, task, train, spec)
 
-    table = CompactEmbedding(encoder, _pieces_in_use(materials, train, dev))
-    lesson = Lesson(materials.units(spec.train), task.gold(train, labels))
-    training = Training(model, task, lesson, spec, micro_batch=workspace.micro_batch)
+    training, table = begin(model, task, labels, materials)
     checkpoints.restore(training)
     epochs_before, steps_before = training.progress.epoch, training.progress.step
 
@@ -163,6 +158,29 @@ def fine_tune(
         n_words_seen=(progress.step - steps_before) * train.n_words // training.steps_per_epoch,
         micro_batch=training.parts.forced or None,
     )
+
+
+def with_head(encoder: Encoder, task: Task, labels: tuple[str, ...], materials: Materials) -> Model:
+    """The encoder, already on the device, with the task's head on it as the seed begins it."""
+    spec = materials.spec
+    tags = GoldTags(spec.seed).to(materials.device) if is_told(spec.ablation) else None
+    width = encoder.hidden_size + (WIDTH if tags is not None else 0)
+    head = task.head(width, labels, spec.options, spec.seed).to(materials.device)
+    return Model(encoder, head, materials.device, spec.precision, tags=tags)
+
+
+def begin(
+    model: Model, task: Task, labels: tuple[str, ...], materials: Materials
+) -> tuple[Training, CompactEmbedding]:
+    """The training at its first step, and the embedding that holds only what it will look up."""
+    spec = materials.spec
+    assert spec.train is not None  # noqa: S101 - something is trained
+    assert spec.dev is not None  # noqa: S101 - as above
+    train, dev = materials.corpus(spec.train), materials.corpus(spec.dev)
+    table = CompactEmbedding(model.encoder, _pieces_in_use(materials, train, dev))
+    lesson = Lesson(materials.units(spec.train), task.gold(train, labels))
+    micro_batch = materials.workspace.micro_batch
+    return Training(model, task, lesson, spec, micro_batch=micro_batch), table
 
 
 def _check_select(

@@ -14,7 +14,7 @@ from trainables.data.texts import TextCorpus, Texts, load_texts
 from trainables.data.truncation import truncated
 from trainables.encoders.pretrained import load_tokenizer
 from trainables.heads.gold_tags import numbers
-from trainables.memory import restart_peak
+from trainables.memory import cap, restart_peak
 from trainables.registry import TEXT_LAYOUTS
 from trainables.spec import DataRef, EncoderRef, TrialOptions, TrialSpec, Workspace
 
@@ -37,8 +37,7 @@ class Materials:
         os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
         torch.set_num_threads(self.workspace.threads)
         device = torch.device(self.workspace.device)
-        if device.type == "cuda":
-            torch.cuda.set_per_process_memory_fraction(self.workspace.memory_fraction)
+        cap(device, self.workspace.memory_fraction)
         restart_peak(device)
         object.__setattr__(self, "device", device)
         object.__setattr__(self, "special", vocabulary(load_tokenizer(self.spec.encoder)))

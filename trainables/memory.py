@@ -1,11 +1,14 @@
-"""Peak memory of one trial, in a process that has run others before."""
+"""Memory of one trial, in a process that has run others before: its peak, and its cap on a GPU."""
 
+import os
 import re
 import resource
 from contextlib import suppress
 from pathlib import Path
 
 import torch
+
+from trainables.shortage import CONTEXT
 
 _RESIDENT, _RESTART = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
@@ -30,3 +33,34 @@ def peak(device: torch.device) -> int:
         if found is not None:
             return int(found[1]) * 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def total(device: torch.device) -> int:
+    """Bytes that a device has: those of the GPU, or of the machine."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_properties(device).total_memory
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def cap(device: torch.device, share: float) -> None:
+    """Hold this process to a share of a GPU: beyond it, allocations fail here and not next door.
+
+    The share pays for the process's context, too, so that all shares of a card fit on it. What
+    an earlier trial's allocator kept is given back first.
+    """
+    if device.type != "cuda":
+        return
+    torch.cuda.empty_cache()
+    own = share if share >= 1 else max(share / 2, share - CONTEXT / total(device))
+    torch.cuda.set_per_process_memory_fraction(own)
+
+
+def mps_pipes() -> str | None:
+    """Folder of the CUDA MPS daemon's pipes where one is running; None where there is none."""
+    folder = Path(os.environ.get("CUDA_MPS_PIPE_DIRECTORY") or "/tmp/nvidia-mps")  # noqa: S108 - CUDA's own default
+    if not (folder / "control").exists():
+        return None
+    with suppress(OSError, ValueError):  # without the file, the pipe speaks for itself
+        pid = int((folder / "nvidia-cuda-mps-control.pid").read_text(encoding="ascii"))
+        return str(folder) if Path(f"/proc/{pid}").exists() else None
+    return str(folder)

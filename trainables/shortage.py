@@ -11,6 +11,9 @@ from collections.abc import Callable, Iterable
 import numpy as np
 from jaxtyping import Int
 
+CONTEXT = 600 * 2**20
+"""Bytes of a GPU that a process takes beside what it allocates: no cap counts them."""
+
 _NO_MEMORY = (
     "can't allocate memory",  # torch's CPU allocator, a plain RuntimeError
     "not enough memory",  # the same, in its other wording

@@ -300,7 +300,8 @@ class Facts:
 
     Durations in seconds, memory in bytes (peak resident set on CPU, peak allocated on GPU).
     `micro_batch` counts the sentences of the largest part that went forward where memory forced
-    smaller parts than the batch asks for; None where it never did.
+    smaller parts than the batch asks for; None where it never did. `device_memory`, `gpu_share` and
+    `has_mps` (several processes share the GPU's cores through a daemon) are None on the CPU.
     """
 
     device: str
@@ -317,6 +318,9 @@ class Facts:
     n_reinitialised: int
     n_frozen: int
     micro_batch: int | None = None
+    device_memory: int | None = None
+    gpu_share: float | None = None
+    has_mps: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -356,7 +360,9 @@ class Workspace:
         device: `cpu` or `cuda`.
         checkpoint_s: Least seconds between two mid-trial checkpoints, which are taken at step
             boundaries: the most work that a kill can lose.
+        gpus: Share of a GPU that the trial has to itself; 0.0 on the CPU.
         memory_fraction: Hard cap on the share of a GPU's memory; 1.0 for none.
+        rehearse: Only find out how much memory the trial needs; nothing is trained or committed.
         micro_batch: Sentences per forward pass of training; 0 means the whole batch. Smaller ones
             are accumulated to the same effective batch.
     """
@@ -366,7 +372,9 @@ class Workspace:
     threads: int = 1
     device: str = "cpu"
     checkpoint_s: float = 300.0
+    gpus: float = 0.0
     memory_fraction: float = 1.0
+    rehearse: bool = False
     micro_batch: int = 0
 
 

@@ -59,7 +59,12 @@ def setting_of(study: Study, asked: Asked) -> tuple[Setting, PriceList]:
     prices = price_list(asked.prices)
     cluster = _cluster(asked, prices)
     has_gpus = any(kind.gpus for kind in cluster.types)
-    gpus = asked.share if asked.share is not None else float(study.resources.gpus)
+    if asked.share is None and study.resources.gpus == "auto":
+        raise StudyError(
+            f'{study.file}: resources.gpus = "auto": shares are measured when trials run. Say what '
+            "to expect, for example --share 0.25."
+        )
+    gpus = asked.share if asked.share is not None else study.resources.least_gpus
     if asked.share is None and not gpus and asked.gpus_per_node:
         gpus = 1.0  # who names GPUs wants them used
     if not 0 <= gpus <= 1:

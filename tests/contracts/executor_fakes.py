@@ -6,6 +6,7 @@ in which process. Lines this short are appended whole, whoever writes them.
 
 import os
 import signal
+import socket
 import threading
 from collections.abc import Generator
 from dataclasses import replace
@@ -34,7 +35,9 @@ SPEC = TrialSpec(
 )
 
 
-def job(store: str | Path, name: str, does: str = "succeed", *, epochs: int = 2) -> Job:
+def job(
+    store: str | Path, name: str, does: str = "succeed", *, epochs: int = 2, gpus: float = 0.0
+) -> Job:
     """A job that takes `epochs` epochs and then does what it is told."""
     return Job(
         job_id=name,
@@ -42,7 +45,9 @@ def job(store: str | Path, name: str, does: str = "succeed", *, epochs: int = 2)
         study=does,
         spec=replace(SPEC, hyper=replace(SPEC.hyper, epochs=epochs)),
         request=Request(),
-        workspace=Workspace(checkpoints=f"{store}/checkpoints/{name}", cache=f"{store}/cache"),
+        workspace=Workspace(
+            checkpoints=f"{store}/checkpoints/{name}", cache=f"{store}/cache", gpus=gpus
+        ),
         store=str(store),
     )
 
@@ -100,6 +105,11 @@ def _before(job: Job) -> None:
             os.kill(os.getpid(), signal.SIGSEGV)
         case "environment":
             _log(job, "threads=" + os.environ.get("OMP_NUM_THREADS", ""))
+        case "meet":  # and what Ray says of GPUs
+            _log(job, "gpu=" + os.environ.get("CUDA_VISIBLE_DEVICES", ""))
+            port = int(Path(job.store, "port").read_text())
+            with socket.create_connection(("127.0.0.1", port), timeout=120) as line:
+                line.recv(1)
         case "hang":
             with Path(job.store, "pipe").open("w") as pipe:
                 pipe.write(f"{os.getpid()}\n")
