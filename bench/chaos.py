@@ -13,12 +13,13 @@ import json
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -79,9 +80,8 @@ class Nodes:
         """Start it."""
         from ray.cluster_utils import Cluster
 
-        self._cluster = Cluster(
-            initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False}
-        )
+        head = {"num_cpus": 0, "include_dashboard": False}
+        self._cluster = Cluster(initialize_head=True, head_node_args=head | _agent_ports())
         self._workers = [self._add() for _ in range(NODES)]
         self.address: str = self._cluster.address
 
@@ -98,7 +98,22 @@ class Nodes:
         self._cluster.shutdown()
 
     def _add(self) -> Any:  # noqa: ANN401 - ray ships no types
-        return self._cluster.add_node(num_cpus=1, wait=True)
+        return self._cluster.add_node(num_cpus=1, wait=True, **_agent_ports())
+
+
+def _agent_ports() -> dict[str, int]:
+    """Free ports for a node's helpers.
+
+    A raylet that lets them choose waits for their answer, and gives up too soon on a busy machine.
+    """
+    names = (
+        *("metrics_agent_port", "metrics_export_port", "runtime_env_agent_port"),
+        "dashboard_agent_listen_port",
+    )
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in names]
+        ports = [each.getsockname()[1] for each in sockets]
+    return dict(zip(names, ports, strict=True))
 
 
 @dataclass(slots=True)
@@ -277,8 +292,7 @@ def main() -> int:
         return drive(*options.drive)
     os.environ |= {
         "RAY_USAGE_STATS_ENABLED": "0",
-        "RAY_raylet_start_wait_time_s": "300",  # others may work on this machine, too
-        "RAY_gcs_server_request_timeout_seconds": "300",
+        "RAY_gcs_server_request_timeout_seconds": "300",  # others may work on this machine, too
     }
     os.environ["PYTHONPATH"] = os.pathsep.join([str(Path.cwd()), os.environ.get("PYTHONPATH", "")])
     say(f"seed {options.seed}")

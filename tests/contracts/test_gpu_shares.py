@@ -84,7 +84,7 @@ def test_the_pool_fills_a_gpu_and_no_more(tmp_path: Path, meeting: list[int]) ->
 
 
 @pytest.fixture
-def _gpus(tmp_path: Path) -> Iterator[None]:
+def _gpus() -> Iterator[None]:
     """A Ray that believes in one GPU."""
     import ray
 
