@@ -138,7 +138,7 @@ class Packing:
         return self.inner.finished(job, outcome)
 
     def _rehearsed(self, kind: Kind, job: Job, outcome: Outcome) -> bool:
-        if outcome.status == "measured" and outcome.device_memory:
+        if outcome.status == "done" and outcome.device_memory:
             self.shares[kind] = needed(outcome.peak_memory, outcome.device_memory)
         else:  # what went wrong will be said by the trial itself, on a whole card
             self.shares[kind] = 1.0

@@ -29,7 +29,7 @@ class Outcome:
         job_id: The job.
         trial_id: Its trial.
         status: `done` and `pruned` are committed; so is `failed`, as a row with its reason, but
-            where the store itself failed. `measured` was a rehearsal, of which nothing is stored.
+            where the store itself failed. A rehearsal that is `done` has stored nothing.
         failure_kind: `user` (the same study and data fail the same way), `out-of-memory`,
             `preempted`, `storage` (results cannot be written: nothing else will fare better) or
             `unknown`; None unless failed.
@@ -41,7 +41,7 @@ class Outcome:
 
     job_id: str
     trial_id: str
-    status: Literal["done", "pruned", "failed", "measured"]
+    status: Literal["done", "pruned", "failed"]
     failure_kind: str | None = None
     message: str = ""
     seconds: float = 0.0
@@ -110,7 +110,7 @@ def _rehearse(job: Job, began: float) -> Outcome:
         release(error)
         return _outcome(job, began, "failed", kind, message)
     found = total(device(job.workspace.device))
-    seen = _outcome(job, began, "measured")
+    seen = _outcome(job, began, "done")
     return replace(seen, peak_memory=peak, device_memory=found)
 
 
@@ -180,7 +180,7 @@ def _tidy(job: Job) -> None:
 def _outcome(
     job: Job,
     began: float,
-    status: Literal["done", "pruned", "failed", "measured"],
+    status: Literal["done", "pruned", "failed"],
     kind: str | None = None,
     message: str = "",
 ) -> Outcome:

@@ -31,7 +31,7 @@ def ended(job, status="done", kind=None, **memory):
 
 
 def rehearsed(job, peak, total=16 * GIB):
-    return ended(job, "measured", peak_memory=peak, device_memory=total)
+    return ended(job, peak_memory=peak, device_memory=total)
 
 
 @pytest.mark.parametrize(
