@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN     = $(VENV)/bin
 
-.PHONY: setup demo fix check test slow bench cluster
+.PHONY: setup demo fix check test slow bench cluster chaos
 
 $(VENV)/.run: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -56,3 +56,7 @@ bench: setup
 	$(BIN)/python -m bench.scale
 	$(BIN)/python -m bench.orchestration --trials $(TRIALS)
 	$(if $(and $(DATA),$(ENCODER)),$(BIN)/python -m bench.trial --data $(DATA) --encoder $(ENCODER))
+
+# A study of 60 trials while 50 workers, nodes and drivers are killed: make chaos CHAOS="--kills 20 --seed 7"
+chaos: setup
+	$(BIN)/python -m bench.chaos $(CHAOS)

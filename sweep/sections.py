@@ -406,6 +406,14 @@ class SimilaritySection(Section):
     limit: Positive | None = None
 
 
+def _share(value: object) -> object:
+    """A share of a GPU, or the word for a measured one."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if value != "auto" and not (is_number and 0 <= value <= 1):
+        raise ValueError('not a share of one GPU. Write a number from 0 to 1, or "auto".')
+    return value
+
+
 class ResourcesSection(Section):
     """What one trial may use.
 
@@ -417,7 +425,7 @@ class ResourcesSection(Section):
     """
 
     cpus: Annotated[float, Field(gt=0)] = 1.0
-    gpus: Fraction | Literal["auto"] = 0.0
+    gpus: Annotated[float | Literal["auto"], BeforeValidator(_share)] = 0.0
     checkpoint_s: Annotated[float, Field(ge=0)] = _default(Workspace, "checkpoint_s")
 
     @property
