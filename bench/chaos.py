@@ -61,7 +61,7 @@ def drive(study: str, store: str, executor: str) -> int:
 
 
 def driver(study: Path, store: Path, executor: str, address: str = "") -> "subprocess.Popen[bytes]":
-    """Start a driver in a process group of its own; its words go to a file beside the store."""
+    """Start a driver; its words go to a file beside the store."""
     command = [sys.executable, "-m", "bench.chaos", "--drive", str(study), str(store), executor]
     environment = os.environ | {"XLING_CACHE": str(study.parent / "cache"), "NO_COLOR": "1"}
     environment.pop("RAY_ADDRESS", None)
@@ -69,7 +69,7 @@ def driver(study: Path, store: Path, executor: str, address: str = "") -> "subpr
         environment["RAY_ADDRESS"] = address
     with Path(f"{store}.err").open("ab") as err:
         return subprocess.Popen(  # noqa: S603 - ourselves
-            command, env=environment, stdout=err, stderr=err, start_new_session=True
+            command, env=environment, stdout=err, stderr=err
         )
 
 

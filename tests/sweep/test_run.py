@@ -166,6 +166,9 @@ def test_a_trial_gets_one_gpu_at_most(tmp_path: Path) -> None:
     """A trial computes on one device; what it cannot use is refused by name."""
     with pytest.raises(StudyError, match=r"resources\.gpus = 1\.5"):
         made.study_of(tmp_path, [1], resources={"gpus": 1.5})
+    with pytest.raises(StudyError, match=r'resources\.gpus = "half".*or "auto"'):
+        made.study_of(tmp_path, [1], resources={"gpus": "half"})
+    assert made.study_of(tmp_path, [1], resources={"gpus": "auto"}).resources.least_gpus == 0.125
 
 
 def test_a_second_driver_is_refused(tmp_path: Path) -> None:
