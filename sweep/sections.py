@@ -408,10 +408,11 @@ class SimilaritySection(Section):
 
 def _share(value: object) -> object:
     """A share of a GPU, or the word for a measured one."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if value != "auto" and not (is_number and 0 <= value <= 1):
-        raise ValueError('not a share of one GPU. Write a number from 0 to 1, or "auto".')
-    return value
+    if value == "auto":
+        return value
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1:
+        return value
+    raise ValueError('not a share of one GPU. Write a number from 0 to 1, or "auto".')
 
 
 class ResourcesSection(Section):
