@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pyarrow as pa
 import pytest
+from scipy import stats
 
 from analysis import winners
 from analysis.enough import seeds_wanted, two_stage_interval
@@ -212,27 +213,25 @@ def test_the_two_stage_interval_by_hand():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n_first", [2, 3, 5])
-@pytest.mark.parametrize("half", [0.5, 0.8, 1.2, 2.0])
+@pytest.mark.parametrize("n_first", [2, 3])
+@pytest.mark.parametrize("half", [0.8, 2.0])
 def test_the_two_stage_interval_holds_what_it_promises(n_first, half):
-    """Over 20,000 studies without effect, of spread 1, zero is missed by 5 % of the intervals.
+    """Over 4,000 studies without effect, of spread 1, zero is missed by 5 % of the intervals.
 
     So 5 % is the error rate of calling a difference real, and 95 % the coverage whatever the true
     difference is, as nothing in the rule depends on it. Plain t intervals of the same seeds miss
-    more often. The bound is four standard errors of 20,000 draws.
+    more often. The bound is four standard errors.
     """
     rng = np.random.default_rng(n_first * 10 + int(half * 10))
-    draws, most = 20_000, 10
+    draws, most = 4_000, 10
     missed = plain = 0
     for values in rng.standard_normal((draws, most)):
         n = seeds_wanted(values[:n_first], half, most)
         own = values[:n]
         low, high = two_stage_interval(own, np.arange(n) < n_first)
         missed += not low <= 0 <= high
-        from scipy import stats
-
         reach = stats.t.ppf(0.975, n - 1) * own.std(ddof=1) / n**0.5
         plain += abs(own.mean()) > reach
     error = 4 * (0.05 * 0.95 / draws) ** 0.5
     assert abs(missed / draws - 0.05) < error
-    assert plain / draws > missed / draws - error
+    assert plain > missed
