@@ -204,6 +204,7 @@ def compose(name: str, folder: Path, wish: Wish, n_layers: int) -> str:
             _grid(wish, n_layers),
             *([] if one else [_task(wish, task, its) for task, its in data.items()]),
             *([_hyper(wish, wish.tasks[0], "hyper")] if one else []),
+            _SEARCH,
             _seeds(wish),
             _evaluate(next(iter(data.values())), is_only=bool(one)),
             _similarity(parallel_data(root, data)),
@@ -352,6 +353,15 @@ parallel = {_toml(parallel.naming)}
 languages = {_toml(parallel.languages)}
 """
 
+
+_SEARCH = """\
+# [search]              # of hyper-parameters; the reference's winner serves all its ablations
+# method = "tpe"        # grid | random | tpe | gp
+# trials = 8
+# scope = "ref"         # or "cell": a search in each cell
+# learning_rate = { low = 1e-5, high = 1e-3, log = true }
+# batch_size = [16, 32]
+"""
 
 _RESOURCES = """\
 [resources]             # of one trial

@@ -1,6 +1,7 @@
 """`sweep new`: a study file to start from, which every other command takes as it is."""
 
 import json
+import re
 import tomllib
 from pathlib import Path
 
@@ -58,6 +59,18 @@ def test_without_data_the_grid_can_be_counted(here, tasks):
     assert written.study == study
     assert len(counted(study).trials) == 7 * 3 * len(tasks) + 1
     assert study.grid.ablation[-1] == "reinit:11-12"
+
+
+def test_what_is_commented_out_is_valid_too(here):
+    """With every commented key taken in, the file is a study still."""
+    write_study("s", Wish(encoder=encoder(here / "e"), tasks=("upos", "pawsx")))
+    text = Path("s.toml").read_text()
+    taken = re.sub(r"^# (?=\[|[a-z_]+ = )", "", text, flags=re.MULTILINE)
+    assert taken.count("\n") == text.count("\n")
+    Path("t.toml").write_text(taken)
+    study = load_study("t.toml")
+    assert (study.keep, study.executor, study.search.method) == ("best", "local", "tpe")
+    assert (study.data.train_limit, study.evaluate.limit) == (2000, 500)
 
 
 def test_with_data_the_plan_works_at_once(here):
