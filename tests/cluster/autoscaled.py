@@ -21,8 +21,9 @@ from sweep.schedule import FixedSchedule
 from sweep.tune import TuneExecutor
 
 HEAD = "ray.head.default"  # the provider's own name for it
-MOST = 2
-SHARE = {"cpus": 0.25, "gpus": 0.25}
+MOST = 3
+SHARE = {"cpus": 0.25, "gpus": 0.5}  # two trials a node
+N_BUSY = 5
 LIMIT_S = 500
 
 _BASE = {
@@ -96,10 +97,9 @@ class Story:
         """Wait for each thing in turn; the sweep cannot end before the last but one."""
         steps = (
             ("grew to its most", lambda: self.workers() == MOST),
-            ("both nodes at work", lambda: len(self.raylets_at_work()) == MOST),
+            ("all nodes at work", lambda: len(self.raylets_at_work()) == MOST),
             ("killed a node", self.kill_a_node),
             ("lost a node", lambda: self.workers() == MOST - 1),
-            ("came back", lambda: self.workers() == MOST),
             ("hurried", self.hurry),
             ("only the long job is left", self.is_tail),
             ("shrank to the node of the long job", lambda: self.workers() == 1),
@@ -131,9 +131,12 @@ class Story:
         return found
 
     def kill_a_node(self) -> bool:
-        """Kill -9 of the raylet that does not run the long job; its workers die with it."""
+        """Kill -9 of a raylet that does not run the long job.
+
+        Another machine does not come for it: this provider has no machines that could end.
+        """
         long_one = psutil.Process(int((self.folder / "long-pid").read_text())).ppid()
-        (victim,) = self.raylets_at_work() - {long_one}
+        victim = min(self.raylets_at_work() - {long_one})
         psutil.Process(victim).kill()
         return True
 
@@ -145,7 +148,7 @@ class Story:
     def is_tail(self) -> bool:
         """Whether all jobs but the long one are done."""
         done = {name for name, _, status, _ in self.notes.ends if status == "done"}
-        return done == {f"{BUSY}{i}" for i in range(2 * 4)}
+        return done == {f"{BUSY}{i}" for i in range(N_BUSY)}
 
 
 def main() -> None:
@@ -169,7 +172,7 @@ def main() -> None:
     cluster.start()
     code = {"env_vars": {"PYTHONPATH": os.environ["PYTHONPATH"]}}
     ray.init("auto", log_to_driver=False, logging_level=logging.ERROR, runtime_env=code)
-    jobs = [job(folder, LONG), *(job(folder, f"{BUSY}{i}") for i in range(2 * 4))]
+    jobs = [job(folder, LONG), *(job(folder, f"{BUSY}{i}") for i in range(N_BUSY))]
     threading.Thread(target=story.tell, daemon=True).start()
     executor = TuneExecutor(
         len(jobs), **SHARE, address="auto", worker="cluster_jobs:start", idle_s=2.0
