@@ -113,8 +113,8 @@ class Story:
         while not happened():
             if time.monotonic() - self.began > LIMIT_S:
                 ends = sorted(self.notes.ends)
-                sys.stdout.write(json.dumps({"missing": name, "ends": ends} | self.seen))
-                sys.stdout.flush()
+                sys.stderr.write(json.dumps({"missing": name, "ends": ends} | self.seen))
+                sys.stderr.flush()
                 os._exit(1)
             time.sleep(0.3)
         self.seen[name] = round(time.monotonic() - self.began, 1)
@@ -131,13 +131,14 @@ class Story:
         return found
 
     def kill_a_node(self) -> bool:
-        """Kill -9 of a raylet that does not run the long job.
+        """Kill -9 of a raylet that does not run the long job, and of all it runs, as power does.
 
         Another machine does not come for it: this provider has no machines that could end.
         """
         long_one = psutil.Process(int((self.folder / "long-pid").read_text())).ppid()
-        victim = min(self.raylets_at_work() - {long_one})
-        psutil.Process(victim).kill()
+        raylet = psutil.Process(min(self.raylets_at_work() - {long_one}))
+        for process in (raylet, *raylet.children(recursive=True)):
+            process.kill()
         return True
 
     def hurry(self) -> bool:
@@ -182,7 +183,7 @@ def main() -> None:
     story.until("no worker is left", lambda: story.workers() == 0)
     epochs = {path.name: path.read_text().split() for path in sorted((folder / "epochs").iterdir())}
     told = {"ends": sorted(notes.ends), "epochs": epochs}
-    sys.stdout.write(json.dumps(told | story.seen))
+    sys.stdout.write(f"\n{json.dumps(told | story.seen)}\n")
     sys.stdout.flush()
     ray.shutdown()
     cluster.shutdown()
