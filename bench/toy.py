@@ -16,7 +16,7 @@ from trainables.toy.languages import LANGUAGES, SOURCE, distances
 
 METRICS = {"upos": "accuracy", "parsing": "las"}
 
-PARTS = ("order", "lexicon", "script", "affixes", "total")
+PARTS = ("order", "lexicon", "script", "affixes", "visible", "total")
 
 
 def gaps(tables, task: str) -> dict[str, float]:  # noqa: ANN001 - analysis.tables.Tables

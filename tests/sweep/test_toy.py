@@ -6,9 +6,11 @@ import pytest
 
 from sweep.cli import main
 from sweep.complaints import StudyError
+from sweep.imagined import counted
+from sweep.plan import as_json
 from sweep.resolve import data_root
-from sweep.study import build_study
-from sweep.studyfile import anchored
+from sweep.study import build_study, load_study
+from sweep.studyfile import anchored, study_text
 from sweep.toy import write_languages
 from trainables.toy.corpus import MANIFEST
 from trainables.toy.languages import LANGUAGES
@@ -37,6 +39,13 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path):
     (again / MANIFEST).write_text("{}")
     write_languages(str(again))
     assert len(json.loads((again / MANIFEST).read_text())["sha256"]) == 8 * len(LANGUAGES)
+
+
+def test_the_demo_has_two_tasks_six_pairs_and_three_seeds():
+    """Of 14 cells two are searched, by four trials each; the trainings are those of its head."""
+    plan = as_json(counted(load_study("demo")))
+    assert (plan["cells"], plan["search"], plan["train"], plan["measure"]) == (14, 8, 50, 1)
+    assert "# Cost: 42 trainings, 8 more that search, and 1 probe" in study_text("demo")
 
 
 def study(root):

@@ -92,6 +92,11 @@ class Distance:
     affixes: float
 
     @property
+    def visible(self) -> float:
+        """Share of the roots that cannot be seen to be common: all, in another alphabet."""
+        return max(self.lexicon, self.script)
+
+    @property
     def total(self) -> float:
         """The mean of the four parts."""
         return (self.order + self.lexicon + self.script + self.affixes) / 4

@@ -180,6 +180,8 @@ def train_tokenizer(lines: Sequence[str], n_pieces: int) -> Any:  # noqa: ANN401
 def _save(model: Any, tokenizer: Any, folder: Path) -> None:  # noqa: ANN401 - as above
     with quiet():
         model.to(torch.float16).save_pretrained(folder, max_shard_size=SHARD_BYTES)
+    for shard in folder.glob("*.safetensors"):
+        shard.chmod(0o644)  # safetensors writes files that only their owner may read
     tokenizer.save(str(folder / "tokenizer.json"))
     about = {
         "tokenizer_class": "PreTrainedTokenizerFast",

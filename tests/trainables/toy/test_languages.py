@@ -147,6 +147,9 @@ def test_distances_are_those_of_the_descriptions():
     """Kivo: four fifths of the words, object before verb and postpositions, no affixes."""
     kivo = distances()["qak"]
     assert (kivo.order, kivo.lexicon, kivo.script, kivo.affixes) == pytest.approx((0.5, 0.2, 0, 1))
+    assert kivo.total == pytest.approx((0.5 + 0.2 + 0 + 1) / 4)
+    assert kivo.visible == pytest.approx(0.2)
+    assert distances()["qag"].visible == 1, "what is shared cannot be seen in other letters"
     assert distances()[SOURCE].total == 0
     one, other = LANGUAGES["qai"], LANGUAGES["qab"]
     assert distance(one, other) == distance(other, one)
