@@ -61,6 +61,14 @@ def test_every_node_installs_what_was_tested():
         assert name in pinned
 
 
+def test_no_code_is_left_behind():
+    """What is not carried is named from the top of the tree, so that `trainables/data` is."""
+    config = yaml.safe_load(FILE.read_text(encoding="utf-8"))
+    kept_here = config["rsync_exclude"]
+    assert all(name.startswith("/") for name in kept_here)
+    assert not [name for name in kept_here if (ROOT / name[1:] / "__init__.py").exists()]
+
+
 def test_kubernetes_gets_a_cluster_that_is_closed_and_shrinks():
     """The RayJob asks for a token, grows from nothing, and gives head and workers one image."""
     job = yaml.safe_load((ROOT / "docs" / "kuberay.yaml").read_text(encoding="utf-8"))
