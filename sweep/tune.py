@@ -64,6 +64,7 @@ _TUNE_ENVIRONMENT = {
     "RAY_AIR_NEW_OUTPUT": "0",  # with verbose=0: Tune prints nothing
     "RAY_CHDIR_TO_TRIAL_DIR": "0",  # paths mean the same in the worker as here
     "RAY_USAGE_STATS_ENABLED": "0",  # no telemetry
+    "RAY_agent_register_timeout_ms": "120000",  # a busy machine's agents start late; 20 s end all
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # a trial without GPU share keeps the variables
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",  # half the driver's time per trial
     "TUNE_DISABLE_SIGINT_HANDLER": "1",  # ours also hears SIGTERM
