@@ -2,7 +2,8 @@
 
 Each run of a job appends a line to `<store>/runs` (to the cache, where the store is a bucket). What
 happens besides is decided by the seed: 6 waits in its first epoch if the cache holds a file `hold`,
-7 fails as a user error, 8 kills its process every time, 9 stops the driver with SIGINT.
+7 fails as a user error, 8 kills its process every time, 9 stops the driver with SIGINT (or with the
+signal that `<store>/driver` names after its process).
 """
 
 import os
@@ -16,6 +17,7 @@ import store_samples as samples
 
 from sweep.commit import commit_failure, commit_result
 from sweep.resolve import Resolved
+from sweep.storage import StorageError
 from sweep.study import Study, build_study
 from sweep.worker import Outcome
 from trainables.spec import CurvePoint, DataRef, EncoderRef, Job
@@ -81,8 +83,12 @@ def start(job: Job) -> Generator[CurvePoint, bool, Outcome]:
         if job.spec.seed == 9:
             driver = Path(job.store, "driver")
             if driver.exists():
-                os.kill(int(driver.read_text()), signal.SIGINT)
-    commit_result(job, result, began, datetime.now(UTC))
+                process, *name = driver.read_text().split()
+                os.kill(int(process), signal.Signals[name[0]] if name else signal.SIGINT)
+    try:
+        commit_result(job, result, began, datetime.now(UTC))
+    except StorageError as error:
+        return _outcome(job, "failed", "storage", str(error))
     return _outcome(job, "done")
 
 
