@@ -42,9 +42,9 @@ class RunSummary:
         study: Name of the study.
         store: Root of its store.
         total: Trials of the study.
-        already: Of these, complete before the run.
+        already: Of these, measured before the run.
         done: Completed by this run.
-        pruned: Stopped early by this run.
+        pruned: Stopped early, by this run or before.
         failed: Given up by this run: failure kind -> number of trials.
         left: Neither: interrupted before they ended, or not begun.
         failures: The last word on each failed job.
@@ -132,11 +132,14 @@ def run_study(
         if study.evaluate.overlap:
             count_overlap(opened.trials, home, cache_folder())
         settled = _settled(opened)
+        ends = Counter(settled.values())
         known = RunSummary(
             study=study.name,
             store=opened.store,
             total=len(opened.trials),
-            already=len(settled),
+            already=ends["done"],
+            pruned=ends["pruned"],
+            void=ends["failed"],
         )
         if work.schedule.is_done():
             if opened.ledger.has_loose:  # the driver before us died before it tidied up
@@ -322,10 +325,10 @@ def _counted(
 ) -> RunSummary:
     """Count by what is committed, which also knows of jobs whose end nobody heard of."""
     settled = _settled(opened)
-    new = Counter(
-        end
+    ends = Counter(settled.values())
+    n_new = sum(
+        end == "done" and trial not in before and trial in schedule.handed_out
         for trial, end in settled.items()
-        if trial not in before and trial in schedule.handed_out
     )
     failures = [
         outcome
@@ -336,10 +339,10 @@ def _counted(
     return replace(
         known,
         total=len(opened.trials),
-        already=len(settled) - new.total(),
-        done=new["done"],
-        pruned=new["pruned"],
-        void=new["failed"],
+        already=ends["done"] - n_new,
+        done=n_new,
+        pruned=ends["pruned"],
+        void=ends["failed"],
         failed=dict(Counter(outcome.failure_kind or "unknown" for outcome in failures)),
         left=len(opened.trials) - len(settled) - len(lost),
         failures=failures,
