@@ -46,7 +46,7 @@ class Retrying(ABC):
     What a failure leads to depends on its kind:
 
     - `user`: final. The same study and data fail the same way.
-    - `out-of-memory`: again with half the micro-batch (same effective batch, other dropout), down
+    - `out-of-memory`: again with half the micro-batch (same effective batch and numbers), down
       to one sentence; then final.
     - `preempted`: again, first in line, as its checkpoint waits. Free, but for a bound that
       ends a job which takes its worker down every time.
