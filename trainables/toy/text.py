@@ -1,9 +1,9 @@
 """Raw text of the invented languages: what their tiny encoder was pretrained on.
 
 Two thirds of the lines are sentences of one language. One third are sentences of speakers of two:
-the order and affixes of one language, but some words come from another, as among bilinguals. From
-plain text alone an encoder of this size does not find out, in minutes, which words of unrelated
-languages belong together; with bilingual speakers it does (see the encoder's card).
+the order of one language, but some words, with their affixes, come from another, as bilinguals do.
+They are there to help so small an encoder to find, in a short training, which words of unrelated
+languages belong together.
 """
 
 from collections.abc import Iterator
