@@ -25,10 +25,11 @@ def trial_rows(
 def trials_json(
     plan: Plan, failed: Mapping[str, Failure], pruned: Mapping[str, int]
 ) -> list[dict[str, object]]:
-    """The same for scripts; the seed is a number."""
+    """The same for scripts: whole words as keys, the seed a number."""
+    keys = ("trial_id", *HEADER[1:])
     rows = zip(plan.trials, trial_rows(plan, failed, pruned), strict=True)
     return [
-        dict(zip(HEADER, row, strict=True)) | {"seed": left.trial.spec.seed} for left, row in rows
+        dict(zip(keys, row, strict=True)) | {"seed": left.trial.spec.seed} for left, row in rows
     ]
 
 

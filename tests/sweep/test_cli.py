@@ -122,6 +122,21 @@ def test_status_of_an_empty_store(study, capsys):
     assert (told["done"], told["left"], told["failed"]) == (0, 5, [])
 
 
+def test_status_lists_trials_with_their_ids(study, capsys):
+    """One line a trial, the probe first; as JSON the ids are those of the plan."""
+    assert run("status", study, "--trials") == 0
+    lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert [line[1:] for line in lines[:3]] == [
+        ["task", "source", "ablation", "seed", "status"],
+        ["", "", "pretrained", "", "to be measured"],
+        ["upos", "en", "ref", "1", "to be trained"],
+    ]
+    assert run("status", study, "--trials", "--json") == 0
+    listed = json.loads(capsys.readouterr().out)["list"]
+    assert [trial["trial_id"] for trial in listed] == [line[0] for line in lines[1:]]
+    assert [trial["seed"] for trial in listed[1:]] == [1, 1, 2, 2]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
