@@ -72,10 +72,10 @@ def one_side(options: argparse.Namespace) -> dict[str, object]:
 
     torch.set_num_threads(options.threads)
     spec, request = work(options)
-    if options.side == "trainer":
-        from bench import trainer
-        from trainables.accounting import Stopwatch
+    from bench import trainer  # on both sides: neither is timed while it imports transformers
+    from trainables.accounting import Stopwatch
 
+    if options.side == "trainer":
         began, watch = Clocks(), Stopwatch()
         scores = trainer.run(spec, request, watch)
         return {**began.since(), "scores": scores, "parts": watch.laps}
