@@ -155,7 +155,7 @@ def test_a_fraction_of_a_core_is_a_share_of_tune_and_one_thread(tmp_path: Path) 
     from sweep.tune import TuneExecutor  # ray: seconds
 
     study = made.study_of(tmp_path, [1], resources={"cpus": 0.5})
-    crew = _crew(study, "tune", 4, made.WORKER, 9)
+    crew = _crew(study, "tune", 4, made.WORKER, 9, mark="a driver")
     assert isinstance(crew, TuneExecutor)
     assert (crew.workers, crew.cpus, crew.threads) == (4, 0.5, 1)
     (job, *_) = jobs_left(open_study(study))
