@@ -42,6 +42,8 @@ def _name(left: Left) -> Sequence[str]:
 
 def _status(left: Left, failed: Mapping[str, Failure], pruned: Mapping[str, int]) -> str:
     trial_id = left.trial.trial_id
+    if not trial_id:  # its hyper-parameters are not known yet
+        return "waits for the search"
     if left.work == "done":
         return "done"
     if trial_id in failed:
