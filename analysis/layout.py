@@ -314,7 +314,8 @@ def concat(
     names = pieces[0].keys() if pieces else empty
     return {
         name: pa.concat_tables(
-            [piece[name] for piece in pieces] or [EVERY[name].empty_table()]
+            # Without batches: an empty array would load pandas.
+            [piece[name] for piece in pieces] or [pa.Table.from_batches([], EVERY[name])]
         ).unify_dictionaries()
         for name in names
     }

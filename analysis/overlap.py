@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float, Int
-from scipy import stats
 
 LEAST = 3
 """Fewer targets have no correlation worth the name."""
@@ -68,5 +67,7 @@ def pearson(x: Float[np.ndarray, " t"], y: Float[np.ndarray, " t"]) -> Pearson:
     a, b = x[there], y[there]
     if len(a) < LEAST or np.ptp(a) == 0 or np.ptp(b) == 0:
         return Pearson(math.nan, math.nan, len(a))
+    from scipy import stats  # longer to load than a plan to make; see `analysis.intervals`
+
     found = stats.pearsonr(a, b)
     return Pearson(float(found.statistic), float(found.pvalue), len(a))

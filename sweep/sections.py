@@ -46,9 +46,11 @@ def _one_as_many(value: object) -> object:
 
 
 def _distinct(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    for index, value in enumerate(values):
-        if value in values[:index]:
+    seen: set[Any] = set()
+    for value in values:
+        if value in seen:
             raise ValueError(f"{value!r} is named twice. Name it once.")
+        seen.add(value)
     return values
 
 
