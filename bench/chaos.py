@@ -31,7 +31,7 @@ from bench.machine import machine
 SHARES = {"worker": 0.6, "node": 0.2, "driver": 0.2}
 """What is killed, how often."""
 
-NODES, LIVE_S, PATIENCE_S = 2, 10.0, 600.0
+NODES, TRIES, LIVE_S, PATIENCE_S = 2, 5, 10.0, 600.0
 
 MEASURED = {
     "scores": ("trial_id", "split", "treebank", "language", "data_key", "metric", "value", "n"),
@@ -91,7 +91,14 @@ class Nodes:
         (raylet,) = node.all_processes["raylet"]
         os.kill(raylet.process.pid, signal.SIGKILL)
         self._cluster.remove_node(node, allow_graceful=False)
-        self._workers[index] = self._add()
+        for _ in range(TRIES):
+            try:
+                self._workers[index] = self._add()
+            except Exception as error:  # noqa: BLE001 - Ray raises just that on a busy machine
+                say(f"a node did not come up in time and is started again: {error}")
+            else:
+                return
+        raise RuntimeError(f"no new node in {TRIES} tries: the machine is too busy for this run")
 
     def close(self) -> None:
         """End all its processes."""
