@@ -52,9 +52,9 @@ class Recipe:
     hidden: int = 64
     intermediate: int = 192
     heads: int = 4
-    stages: tuple[tuple[int, int], ...] = ((3, 1_400), (6, 600), (12, 700))
+    stages: tuple[tuple[int, int], ...] = ((3, 1_400), (6, 1_000), (12, 2_200))
     mlm: MlmSettings = field(
-        default_factory=lambda: MlmSettings(steps=2_700, learning_rate=2e-3, chosen=0.2)
+        default_factory=lambda: MlmSettings(steps=4_600, learning_rate=2e-3, chosen=0.2)
     )
 
     @property
