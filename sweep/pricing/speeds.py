@@ -103,12 +103,10 @@ class Speeds:
         trials: Rows of the `trials` table; empty before anything was measured.
         asked: Trial id -> what the study asks of that trial. Of trials that are not among them,
             only the training is comparable.
-        share: Of a GPU, that the measured trials had; the table does not say.
     """
 
-    def __init__(self, trials: pa.Table, asked: Mapping[str, Request], share: float = 1.0) -> None:
+    def __init__(self, trials: pa.Table, asked: Mapping[str, Request]) -> None:
         self._reckoner = Reckoner()
-        self._share = share
         self._kinds: dict[tuple[object, ...], Kind] = {}
         self._means: dict[Kind, float] = {}
         self._devices: set[str] = set()
@@ -206,7 +204,8 @@ class Speeds:
     ) -> Iterator[tuple[Kind, tuple[float, float, float]]]:
         """Trials that were trained whole, in one go: their kind, and seconds by part."""
         columns = [
-            *("trial_id", "spec", "status", "kind", "device", "threads", "resumed_epochs"),
+            *("trial_id", "spec", "status", "kind", "device", "threads", "gpu_share"),
+            "resumed_epochs",
             *("load_s", "train_s", "evaluate_s", "similarity_s"),
         ]
         nothing = Request()
@@ -217,7 +216,7 @@ class Speeds:
                 continue
             spec = spec_from_json(row["spec"])
             request = asked.get(row["trial_id"])
-            share = float(row["threads"] or 1) if device.name == CPU else self._share
+            share = float(row["threads"] or 1) if device.name == CPU else row["gpu_share"] or 1.0
             self._devices.add(device.name)
             kind = self._kind(
                 spec, request or nothing, spec.train is not None, device=device, share=share

@@ -15,6 +15,7 @@ from sweep.study import Study
 _UNITS = {"": 1.0, "s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DEFAULT_GPU = "T4"
 _SPOT_MTBF_S = 8 * 3600.0
+_AUTO_SHARE = 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,8 +51,16 @@ class Asked:
     seed: int = 0
 
 
-def setting_of(study: Study, asked: Asked) -> tuple[Setting, PriceList]:
+def setting_of(
+    study: Study, asked: Asked, measured: float | None = None
+) -> tuple[Setting, PriceList]:
     """Where and how a study would be run, and what that costs an hour.
+
+    Args:
+        study: The study.
+        asked: The options.
+        measured: Share of a GPU that the largest of its trials so far needed, for
+            `resources.gpus = "auto"`; None for none measured.
 
     Raises:
         StudyError: neither or both of file and nodes are given, or a value cannot be read.
@@ -59,12 +68,12 @@ def setting_of(study: Study, asked: Asked) -> tuple[Setting, PriceList]:
     prices = price_list(asked.prices)
     cluster = _cluster(asked, prices)
     has_gpus = any(kind.gpus for kind in cluster.types)
-    if asked.share is None and study.resources.gpus == "auto":
-        raise StudyError(
-            f'{study.file}: resources.gpus = "auto": shares are measured when trials run. Say what '
-            "to expect, for example --share 0.25."
-        )
-    gpus = asked.share if asked.share is not None else study.resources.least_gpus
+    wanted, note = study.resources.gpus, ""
+    if wanted == "auto":
+        wanted = measured or _AUTO_SHARE
+        if measured is None and asked.share is None:
+            note = f"shares are measured as trials run; until then {wanted:g} of a GPU is assumed"
+    gpus = float(wanted) if asked.share is None else asked.share
     if asked.share is None and not gpus and asked.gpus_per_node:
         gpus = 1.0  # who names GPUs wants them used
     if not 0 <= gpus <= 1:
@@ -85,6 +94,7 @@ def setting_of(study: Study, asked: Asked) -> tuple[Setting, PriceList]:
         mtbf_s=mtbf if has_spot else math.inf,
         repeats=asked.repeats,
         seed=asked.seed,
+        note=note,
     )
     return setting, prices
 

@@ -44,6 +44,7 @@ class Setting:
         delays: What is nobody's work.
         repeats: Rehearsals; None for as many as are quick.
         seed: Of the first; the others follow.
+        note: What had to be assumed of it, in words.
     """
 
     cluster: Cluster
@@ -54,6 +55,7 @@ class Setting:
     delays: Delays = field(default_factory=Delays)
     repeats: int | None = None
     seed: int = 0
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ from analysis.schema import TABLES
 from sweep.grid import PlannedTrial
 from sweep.imagined import imagined
 from sweep.opened import Opened
+from sweep.packing import measured
 from sweep.plan import Plan
 from sweep.pricing.instances import PriceList
 from sweep.pricing.speeds import Speeds
@@ -39,14 +40,15 @@ def simulate_study(
     Raises:
         StudyError: an option or the cluster file is wrong, or a trial fits on no node.
     """
-    setting, prices = setting_of(study, asked)
     nothing = pa.Table.from_batches([], TABLES["trials"])  # an array would load pandas
     rows = nothing if opened is None else opened.ledger.table("trials")
     make_schedule = None
     if needs_layout(study):
         make_schedule = _searching(study, plan, opened)
+    shares = measured(rows.to_pylist()) if study.resources.gpus == "auto" else {}
+    setting, prices = setting_of(study, asked, max(shares.values(), default=None))
     requests = {left.trial.trial_id: left.trial.request for left in plan.trials}
-    speeds = Speeds(rows, requests, share=setting.gpus or 1.0)
+    speeds = Speeds(rows, requests)
     told = rehearse(
         plan,
         speeds,

@@ -137,6 +137,8 @@ def _basis(told: Rehearsed, prices: PriceList) -> list[str]:
     )
     if is_listed:
         lines.append(f"Prices: {prices.source}, {prices.date}; --price NAME=USD overrules them.")
+    if told.setting.note:
+        lines.append(f"Note: {told.setting.note}.")
     absent = [k.machine or k.name for k in told.setting.cluster.types if k.usd_per_hour is None]
     if absent:
         what = ", ".join(dict.fromkeys(absent))

@@ -59,9 +59,9 @@ def table(rows):
     return pa.Table.from_pylist(rows, schema=TRIALS)
 
 
-def speeds(plan, rows, share=1.0):
+def speeds(plan, rows):
     asked = {left.trial.trial_id: left.trial.request for left in plan.trials}
-    return Speeds(table(rows), asked, share)
+    return Speeds(table(rows), asked)
 
 
 def jobs(lefts):
@@ -137,6 +137,18 @@ def test_a_trial_of_another_study_teaches_training_only(plan):
     told = speeds(plan, rows).forecast(jobs([upos]), T4, 1.0)
     train, evaluate, rest = modelled([upos])[0]
     assert told.total.mean == pytest.approx(3 * train + evaluate + rest, rel=0.05)
+
+
+def test_a_trial_that_had_a_share_of_a_card_is_held_against_that_share(plan):
+    """At a quarter of a card, as fast as modelled for a quarter: the model stands."""
+    lefts = plan.left[1:30]
+    quarter = T4.rate("fp32") / T4.rate("fp32", 0.25)
+    rows = [
+        row(left, train * quarter, look * quarter, rest, gpu_share=0.25)
+        for left, (train, look, rest) in zip(lefts, modelled(lefts), strict=True)
+    ]
+    told = speeds(plan, rows).forecast(jobs(plan.left), T4, 1.0).total.mean
+    assert told == pytest.approx(sum(map(sum, modelled(plan.left))), rel=0.05)
 
 
 def test_speeds_on_one_device_say_a_little_of_another(plan):

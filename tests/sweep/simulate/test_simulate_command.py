@@ -145,6 +145,8 @@ def test_who_names_gpus_wants_them_used():
     assert setting_of(study(), Asked(nodes=2, gpus_per_node=1))[0].gpus == 1.0
     assert setting_of(study(gpus=0.5), Asked(nodes=2, gpus_per_node=1))[0].gpus == 0.5
     assert setting_of(study(), Asked(nodes=2, gpus_per_node=1, share=0.0))[0].gpus == 0.0
+    assert setting_of(study(gpus="auto"), Asked(nodes=2, gpus_per_node=1))[0].gpus == 0.25
+    assert setting_of(study(gpus="auto"), Asked(nodes=2, gpus_per_node=1), 0.5)[0].gpus == 0.5
     with pytest.raises(StudyError, match="not a share"):
         setting_of(study(), Asked(nodes=2, gpus_per_node=1, share=2.0))
 
