@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN     = $(VENV)/bin
 
-.PHONY: setup demo fix check test slow bench cluster chaos
+.PHONY: setup demo fix check test slow bench cluster chaos rehearsal
 
 $(VENV)/.run: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -38,8 +38,12 @@ check: setup
 	$(BIN)/pytest -q -n 2 -m "not slow and not ray and not data"
 
 test: setup
-	$(BIN)/pytest -n 2 -m "not ray"
-	$(BIN)/pytest -m "ray and not cluster"
+	$(BIN)/pytest -n 2 -m "not ray and not rehearsal"
+	$(BIN)/pytest -m "ray and not cluster and not rehearsal"
+
+# Every command of the README one after the other, and a study under fire.
+rehearsal: setup
+	$(BIN)/pytest -m rehearsal
 
 # `ray up` on two hosts of network namespaces, and Ray's fake autoscaler: root, openssh-server, rsync, iproute2.
 cluster: setup

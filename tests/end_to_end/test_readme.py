@@ -188,6 +188,7 @@ class Tour:
 
 @pytest.mark.slow
 @pytest.mark.ray
+@pytest.mark.rehearsal
 def test_the_commands_of_the_page_work_in_their_order(tour):
     """From an encoder and some treebanks to pages, tables and JSON; the third seed alone is new."""
     page = Tour(tour)

@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.ray
+@pytest.mark.rehearsal
 def test_a_study_under_fire_equals_a_quiet_one():
     """Every trial is committed once, tables are equal to the bit, and little is trained twice."""
     done = subprocess.run(
