@@ -52,8 +52,10 @@ def test_equal_everywhere_has_no_width():
     assert over_seeds_and_sentences(right, n, np.random.default_rng(0)) == (0.5, 0.5)
 
 
-def test_one_seed_or_sentence_has_no_interval():
-    """One of either says nothing about its spread."""
+def test_what_has_no_spread_has_no_interval():
+    """One sentence, or no seed, says nothing; one seed is judged by its sentences alone."""
     rng = np.random.default_rng(0)
-    assert np.isnan(over_seeds_and_sentences(np.ones((1, 4)), np.ones(4, int), rng)).all()
     assert np.isnan(over_seeds_and_sentences(np.ones((4, 1)), np.ones(1, int), rng)).all()
+    assert np.isnan(over_seeds_and_sentences(np.ones((0, 4)), np.ones(4, int), rng)).all()
+    low, high = over_seeds_and_sentences(np.array([[1, 0, 1, 0]]), np.ones(4, int), rng)
+    assert 0 <= low < 0.5 < high <= 1
