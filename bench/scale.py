@@ -9,6 +9,7 @@ code. Warm starts are those of real trials of a tiny encoder, one after the othe
 import argparse
 import json
 import resource
+import shutil
 import statistics
 import subprocess
 import sys
@@ -122,14 +123,32 @@ def finished(n: int, root: Path) -> dict[str, object]:
 
 def large_plan(cells: int, root: Path) -> dict[str, object]:
     """The plan of a study of so many cells, on real files and an empty store."""
+    study = large_study(cells, root)
+    told = timed("plan", as_file(study, root / "cells.toml"))
+    grid = study.grid
+    return {"cells": len(grid.task) * len(grid.source) * len(grid.ablation), **told}
+
+
+def large_study(cells: int, root: Path) -> Study:
+    """Two tasks, up to 100 sources, and as many ablations as it takes."""
     write_files(root)
-    # Two sets of blocks each: there are far more ablations of 12 blocks than one needs.
-    n_sources = 1
-    names = ["ref"]
-    names += [f"reinit:{_blocks(i)}" for i in range(1, cells // n_sources)]
-    study = study_of(root, 1, ablations=names, encoder={"model": str(_deep(root))})
-    file = as_file(study, root / "cells.toml")
-    return {"cells": len(names), **timed("plan", file, "--json")}
+    sources = [f"{a}{b}" for a in "abcdefghij" for b in "abcdefghij"][: max(1, cells // 20)]
+    for code in sources:
+        for split in ("train", "dev"):
+            shutil.copy(
+                root / "data" / f"en_ewt-ud-{split}.conllu",
+                root / "data" / f"{code}_made-ud-{split}.conllu",
+            )
+    names = ["ref", *(f"reinit:{_blocks(i)}" for i in range(1, cells // (2 * len(sources))))]
+    return study_of(
+        root,
+        1,
+        ablations=names,
+        grid={"task": ["upos", "parsing"], "source": sources, "ablation": names},
+        data={"root": str(root / "data"), "sources": {code: f"{code}_made" for code in sources}},
+        encoder={"model": str(_deep(root))},
+        similarity={"measures": ["linear-cka"], "states": []},
+    )
 
 
 def _blocks(i: int) -> str:
