@@ -4,7 +4,7 @@ One file a (tokenizer, training set), `overlap/<hash>.parquet`, with a row a tes
 no commit, as it belongs to no trial: it says what the files share, before anything is trained.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from hashlib import blake2b
 
 import pyarrow as pa
@@ -14,7 +14,8 @@ from analysis.overlap import overlap
 from analysis.rowfiles import decode, encode
 from analysis.schema import OVERLAP
 from sweep.grid import PlannedTrial
-from sweep.storage import Store
+from sweep.storage import StorageError, Store
+from trainables.data.sentence import DataError
 from trainables.spec import DataRef, EncoderRef
 
 FOLDER = "overlap"
@@ -47,6 +48,32 @@ def count_overlap(trials: Sequence[PlannedTrial], home: Store, cache: str) -> in
         home.publish(path, encode(pa.concat_tables([known, new])))
         counted += len(missing)
     return counted
+
+
+def try_overlap(
+    trials: Sequence[PlannedTrial], home: Store, cache: str, *, say: Callable[[str], None]
+) -> None:
+    """Count, or say why not: trials need no counts, and the next run tries again.
+
+    Args:
+        trials: As for `count_overlap`.
+        home: The store.
+        cache: Local folder of what can be made again.
+        say: Is told of a failure, once.
+
+    Raises:
+        DataError: a file is wrong; its trials would end the same way, hours later.
+        StorageError: the store cannot be written.
+    """
+    try:
+        count_overlap(trials, home, cache)
+    except (DataError, StorageError):
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever it is, trials are worth more than counts
+        say(
+            f"Subword overlap was not counted ({type(error).__name__}: {error}). "
+            "Trials run without it; the same command counts it again."
+        )
 
 
 def read_overlap(where: str) -> pa.Table:

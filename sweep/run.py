@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -20,7 +21,7 @@ from sweep.housekeeping import Housekeeper
 from sweep.ledger import Ledger
 from sweep.lock import DriverLock
 from sweep.opened import Opened, again, open_study
-from sweep.overlap import count_overlap
+from sweep.overlap import try_overlap
 from sweep.packing import Packing, measured
 from sweep.progress import Board, shown
 from sweep.schedule import FixedSchedule, Schedule
@@ -130,7 +131,7 @@ def run_study(
         work = Work(opened)
         _keep_study(opened, home)
         if study.evaluate.overlap:
-            count_overlap(opened.trials, home, cache_folder())
+            try_overlap(opened.trials, home, cache_folder(), say=partial(_say, console))
         settled = _settled(opened)
         ends = Counter(settled.values())
         known = RunSummary(
@@ -356,5 +357,9 @@ def _tracker(opened: Opened, console: Console) -> "Tracker":
         opened.store,
         opened.study.name,
         opened.study.tracking.uri,
-        warn=lambda text: console.print(text, soft_wrap=True, markup=False),
+        warn=partial(_say, console),
     )
+
+
+def _say(console: Console, text: str) -> None:
+    console.print(text, soft_wrap=True, markup=False)

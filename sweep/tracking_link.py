@@ -26,8 +26,11 @@ class RunLink:
 
     @property
     def page(self) -> str:
-        """Address of its page: on the server, or on the one that `command` starts."""
-        root = self.uri if _is_server(self.uri) else "http://127.0.0.1:5000"
+        """Address of its page: on the server, or on the one that `command` starts.
+
+        It names no user: with a hidden password, the browser would log in with a wrong one.
+        """
+        root = _without_user(self.uri) if _is_server(self.uri) else "http://127.0.0.1:5000"
         return f"{root.rstrip('/')}/#/experiments/{self.experiment}/runs/{self.run_id}"
 
     @property
@@ -79,6 +82,11 @@ def find_runs(study: str, uri: str) -> dict[str, RunLink]:
         trial_id: RunLink(uri=shown, run_id=run_id, experiment=experiment)
         for trial_id, (run_id, experiment) in found.items()
     }
+
+
+def _without_user(uri: str) -> str:
+    parts = urlsplit(uri)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
 
 def _is_server(uri: str) -> bool:

@@ -1,5 +1,6 @@
 """Subword overlap in a store: counted once, extended, and found by the report."""
 
+import io
 import json
 from dataclasses import asdict, replace
 
@@ -13,6 +14,7 @@ from sweep.overlap import count_overlap, read_overlap
 from sweep.storage import Store
 from trainables.data import pieces
 from trainables.data.pieces import PieceCounts
+from trainables.data.sentence import DataError
 from trainables.spec import Request
 
 pytestmark = pytest.mark.usefixtures("quick_disk")
@@ -20,6 +22,7 @@ pytestmark = pytest.mark.usefixtures("quick_disk")
 PIECES = {
     "en_ewt": ([1, 2, 3], [5, 5, 5]),
     "de_pud": ([1, 2, 8, 9], [6, 2, 1, 1]),
+    "en_pud": ([1, 3], [2, 2]),
     "fr_pud": ([7], [4]),
 }
 
@@ -89,3 +92,80 @@ def test_counting_is_asked_for_by_the_study():
     assert study.evaluate.overlap is False
     wanted = {"targets": ["en"], "naming": "{lang}_pud", "overlap": True}
     assert study_of("/s", [1], evaluate=wanted).evaluate.overlap is True
+
+
+def run(store, **changes):
+    """Run a made-up study that asks for overlap, in this process; what was done and said."""
+    import run_samples as made
+    from rich.console import Console
+
+    from sweep.run import run_study
+
+    wanted = {"targets": ["en", "fr"], "naming": "{lang}_pud", "overlap": True}
+    study = made.study_of(store, [1], evaluate=wanted, **changes)
+    console = Console(file=io.StringIO(), width=300)
+    summary = run_study(study, workers=1, console=console, worker=made.WORKER)
+    return summary, console.file.getvalue()
+
+
+@pytest.fixture
+def made_up(monkeypatch, tmp_path):
+    """Find made-up files instead of real ones; caches lie in the test's own folder."""
+    import run_samples as made
+
+    monkeypatch.setattr("sweep.opened.resolve", made.resolve)
+    monkeypatch.setenv("XLING_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "results"
+
+
+def overlap_files(store):
+    """Every file of counts: path -> when it was last written, and its bytes."""
+    return {
+        path: (path.stat().st_mtime_ns, path.read_bytes())
+        for path in (store / overlap.FOLDER).iterdir()
+    }
+
+
+def test_a_run_counts_what_a_second_run_finds(made_up, counted):
+    """A run leaves one file a training set, with a row a target; the next one touches nothing."""
+    summary, _ = run(made_up)
+    assert summary.is_complete
+    assert sorted(counted) == ["en_ewt", "en_pud", "fr_pud"]
+    before = overlap_files(made_up)
+    assert len(before) == 1
+    keys = [row["data_key"] for row in read_overlap(str(made_up)).to_pylist()]
+    assert sorted(keys) == sorted(make.ref(code).key for code in ("en_pud", "fr_pud"))
+    again, said = run(made_up)
+    assert (again.already, again.done, said) == (summary.total, 0, "")
+    assert len(counted) == 3
+    assert overlap_files(made_up) == before
+
+
+def test_a_count_that_fails_costs_no_trial(made_up, counted, monkeypatch):
+    """Trials run all the same, one line says why; the next run counts, and trains nothing."""
+
+    def broken(*_):
+        raise RuntimeError("no such tokenizer [x]")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pieces, "piece_counts", broken)
+        summary, said = run(made_up)
+    assert summary.is_complete
+    assert said.count("was not counted (RuntimeError: no such tokenizer [x])") == 1
+    assert not (made_up / overlap.FOLDER).exists()
+    again, said = run(made_up)
+    assert (again.done, said) == (0, "")
+    assert len(read_overlap(str(made_up))) == 2
+    assert len(counted) == 3
+
+
+def test_a_wrong_file_is_told_before_anything_is_trained(made_up, monkeypatch):
+    """What a trial would say after its training ends the run before it, with the file."""
+
+    def wrong(*_):
+        raise DataError("fr_pud.conllu", 5, "no tab", "Check the file.")
+
+    monkeypatch.setattr(pieces, "piece_counts", wrong)
+    with pytest.raises(DataError, match=r"fr_pud\.conllu:5"):
+        run(made_up)
+    assert not (made_up / "runs").exists()

@@ -18,7 +18,9 @@ import pyarrow as pa
 import pytest
 
 from analysis.schema import TABLES
+from sweep import tracking
 from sweep.tracking import Tracked, Tracker, TrackingError, track, tracking_uri
+from sweep.tracking_link import find_runs
 from sweep.tracking_rows import by_trial, n_trials
 from sweep.tracking_similarity import draw, heatmaps, pairs, tables
 from sweep.tracking_trial import run_name, shown
@@ -642,6 +644,17 @@ def test_tables_become_runs(store, study):
         "similarity/linear-cka.fine-tuned.png",
     }
     assert run.info.artifact_uri.startswith((store / "mlflow-artifacts").as_uri())
+
+
+def test_links_are_found_in_mlflows_own_database(store, study):
+    """Read as a file or asked through MLflow, the runs of a study are those that were made."""
+    track(study, whole("aa", "bb"), store=str(store))
+    uri = f"sqlite:///{store}/mlflow.db"
+    runs = runs_of(client_of(store), study)
+    made = {name: (run.info.run_id, run.info.experiment_id) for name, run in runs.items()}
+    found = find_runs(study, uri)
+    assert {name: (link.run_id, link.experiment) for name, link in found.items()} == made
+    assert tracking.runs_of(study, uri) == made
 
 
 def test_parquet_artifact_holds_the_rows(store, study):
