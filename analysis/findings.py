@@ -243,9 +243,10 @@ def _caveat(evidence: Evidence) -> str:
             "matters, not how a new run would come out."
         )
     elif most < 5:  # noqa: PLR2004 - five is what the papers use
+        freedom = f"{most - 1} degree{'s' if most > 2 else ''} of freedom"  # noqa: PLR2004 - plural
         text = (
-            f"{most} seeds: the intervals over seeds are Student's t with {most - 1} degrees of "
-            "freedom, wide and only as good as the normal curve fits."
+            f"{most} seeds: the intervals over seeds are Student's t with {freedom}, "
+            "wide and only as good as the normal curve fits."
         )
     else:
         text = f"{most} seeds; intervals over seeds are Student's t on paired differences."
