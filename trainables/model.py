@@ -17,7 +17,16 @@ from trainables.similarity.pooling import masked_sum
 from trainables.tasks.base import Readings, Task
 
 PIECE_BUDGET = {"cpu": 4096, "cuda": 65536}
-"""Padded pieces that go forward together, by device; part of what last bits depend on."""
+"""Padded pieces of a training batch that go forward together; part of what its numbers are."""
+
+LOOK_BUDGET = {"cpu": 1024 * 384, "cuda": 65536 * 768}
+"""Numbers in one layer's states when nothing is trained; part of what last bits depend on.
+
+On a CPU a layer's inner states, four times as many, then stay in its cache.
+"""
+
+LEAST_PIECES = 512
+"""A wide encoder still gets this many at a time: fewer leave its matrix products too thin."""
 
 
 def rows_of(batch: Batch, task: Task) -> Int[np.ndarray, " rows"]:
@@ -45,6 +54,11 @@ class Model:
     precision: str = "fp32"
     pooling: Literal["", "pieces", "all"] = ""
     tags: GoldTags | None = None
+
+    @property
+    def look_budget(self) -> int:
+        """Padded pieces that go forward together when nothing is trained."""
+        return max(LEAST_PIECES, LOOK_BUDGET[self.device.type] // self.encoder.hidden_size)
 
     def trainable(self) -> Iterator[tuple[str, nn.Parameter]]:
         """Names and parameters that training moves; the others stay as the ablation left them."""

@@ -19,7 +19,7 @@ from trainables.finetuning import Learnt, as_scores
 from trainables.heads.probes import Probes
 from trainables.materials import Materials
 from trainables.metrics.accuracy import count_right
-from trainables.model import PIECE_BUDGET, Model
+from trainables.model import Model
 from trainables.seeding import stream
 from trainables.shortage import by_halves
 from trainables.spec import CurvePoint, TrialSpec
@@ -124,7 +124,7 @@ def read_features(model: Model, units: Units) -> Float[Tensor, "S layers d"]:
         found.append(readings.layers.cpu())
         order.append(chosen)
 
-    batches = evaluation_batches(units.lengths, budget=PIECE_BUDGET[model.device.type])
+    batches = evaluation_batches(units.lengths, budget=model.look_budget)
     with torch.inference_mode(), model.autocast():
         by_halves(batches, units.lengths, run)
     states = torch.cat(found)

@@ -9,7 +9,7 @@ from trainables.encoders.pretrained import load_encoder
 from trainables.finetuning import begin, untrained, with_head
 from trainables.materials import Materials
 from trainables.memory import peak
-from trainables.model import PIECE_BUDGET, Model
+from trainables.model import Model
 from trainables.registry import LEARNERS, TASKS, load
 from trainables.spec import Request, TrialSpec, Workspace
 
@@ -48,7 +48,7 @@ def _look_once(model: Model, request: Request, materials: Materials) -> None:
     files = [materials.units(ref) for ref in {*request.targets, *parallel}]
     if not files:
         return
-    budget = PIECE_BUDGET[model.device.type]
+    budget = model.look_budget
     fullest = max(files, key=lambda units: min(budget, int(np.sum(units.lengths))))
     model.encoder.eval()
     with torch.inference_mode(), model.autocast():

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 import pytest
 import torch
 
+from trainables import model as models
 from trainables.data.reading import read
 from trainables.data.treebanks import data_ref
 from trainables.encoders.pretrained import encoder_ref
 from trainables.encoders.tiny import tiny_encoder
-from trainables.evaluation import PIECE_BUDGET
 from trainables.registry import LEARNERS, TASKS, load
 from trainables.spec import HyperParameters, Request, TrialOptions, TrialSpec, Workspace
 from trainables.training import Training
@@ -205,7 +205,8 @@ def test_it_learns_and_scores_every_row_whatever_the_batches(name, trial, monkey
     assert {point.dev_metric for point in result.curve} == {task.metric}
     assert value_of(result.sentences) == pytest.approx(metric.value, rel=1e-12)
     assert len(result.sentences[0].items) == len(read(request.targets[0]))
-    monkeypatch.setitem(PIECE_BUDGET, "cpu", 1)
+    monkeypatch.setattr(models, "LEAST_PIECES", 1)
+    monkeypatch.setitem(models.LOOK_BUDGET, "cpu", 1)
     again = run_trial(spec, request, workspace)
     assert [s for s in again.scores if s.split == "test"] == [
         s for s in result.scores if s.split == "test"
