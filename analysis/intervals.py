@@ -100,9 +100,9 @@ def t_intervals(
     Returns:
         Low and high; NaN below two values.
     """
-    counts, at = np.unique(np.atleast_1d(n), return_inverse=True)
-    quantiles = np.array([_t_quantile(int(count), level) for count in counts])
-    half = quantiles[at.reshape(np.shape(n))] * sd / np.sqrt(np.maximum(n, 1))
+    most = int(np.max(n, initial=0))
+    quantiles = np.array([_t_quantile(count, level) for count in range(most + 1)])
+    half = quantiles[n] * sd / np.sqrt(np.maximum(n, 1))
     return np.stack([mean - half, mean + half], axis=-1)
 
 

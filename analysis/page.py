@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 import jinja2
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from analysis import formats, labels, printed
 from analysis.evidence import Alignment, Estimate, Evidence, gap_intervals
@@ -197,16 +197,18 @@ def _cell(number: Number, anchors: Mapping[str, str], notes: Sequence[str], most
     colour = printed.colour(number.value) if number.is_delta else ""
     text = printed.typeset(formats.shown(number, 2))
     if number.reason:
-        mark = Markup("<sup>{}</sup>").format(notes.index(number.reason) + 1)
-        return Markup('<td class="none" title="{}">{}{}</td>').format(
-            number.reason, printed.DASH if math.isnan(number.value) else text, mark
+        mark = notes.index(number.reason) + 1
+        text = printed.DASH if math.isnan(number.value) else text
+        return Markup(  # noqa: S704 - what may hold anything is escaped
+            f'<td class="none" title="{escape(number.reason)}">{text}<sup>{mark}</sup></td>'
         )
     known = [] if math.isnan(number.sd) else [f"±{printed.score(number.sd)}"]
     known += [f"n {number.n}"] if number.n < most else []
-    spread = Markup("<small>{}</small>").format(" ".join(known)) if known else Markup("")
+    spread = f"<small>{' '.join(known)}</small>" if known else ""
     anchor = anchors.get(number.trials[0], "") if number.trials else ""
-    return Markup('<td class="{}"><a href="#{}" title="{}">{}</a>{}</td>').format(
-        colour, anchor, tip(number), text, spread
+    return Markup(  # noqa: S704 - as above; the rest are numbers
+        f'<td class="{colour}"><a href="#{escape(anchor)}" title="{escape(tip(number))}">{text}</a>'
+        f"{spread}</td>"
     )
 
 

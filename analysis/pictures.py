@@ -2,7 +2,9 @@
 
 import math
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
+from pathlib import Path
 
 from analysis.blocks import Block
 from analysis.evidence import Alignment, Evidence
@@ -11,6 +13,7 @@ from analysis.figures.gap_similarity import GapSimilarity, draw_gap_similarity
 from analysis.figures.heatmap import Heatmap, draw_heatmap
 from analysis.figures.layer_curves import Curves, draw_curves
 from analysis.figures.overlap import OverlapPoints, draw_overlap, overlap_data
+from analysis.figures.painters import Files, Painters
 from analysis.figures.style import Drawing
 from analysis.folder import Folder, slug
 from analysis.page import Picture
@@ -20,6 +23,9 @@ from analysis.shared import KINDS, Shared
 
 _TELLING = 5
 """Fewer languages have no rank correlation that could be told from chance (4: p = 0.08 at best)."""
+
+FIGURES = 7
+"""About as many has a block."""
 
 _CHANCE = "Grey: shuffled pairs of sentences, mean to 95 % quantile."
 _BEFORE = "Before fine-tuning."
@@ -116,17 +122,40 @@ def study_plans(found: Sequence[Evidence], known: Roster) -> Iterator[Plan]:
         yield Plan("freezing", frozen, "Framed: the best depth of each row. Orange is a loss.")
 
 
-def write_picture(folder: Folder, name: str, plan: Plan, *, draw: bool) -> Picture | None:
-    """Write a figure's data, and the figure itself if it is to be drawn."""
-    stem = f"figures/{name}-{plan.stem}"
-    files = [folder.write(f"{stem}.csv", plan.data.csv())]
-    if not draw:
-        return None
+@dataclass(frozen=True, slots=True)
+class Sketch:
+    """A figure whose data are written and which somebody draws.
+
+    Attributes:
+        plan: What it shows.
+        csv: File of its data.
+        drawn: Its SVG and PNG, when they are there.
+    """
+
+    plan: Plan
+    csv: Path
+    drawn: Future[Files]
+
+    def finish(self, folder: Folder) -> Picture:
+        """Wait for the figure and write its files."""
+        stem = self.csv.relative_to(folder.root).with_suffix("").as_posix()
+        text, image = self.drawn.result()
+        files = (self.csv, folder.write(f"{stem}.svg", text), folder.write(f"{stem}.png", image))
+        links = tuple(
+            (path.suffix[1:].upper(), path.relative_to(folder.root).as_posix()) for path in files
+        )
+        title, caption = self.plan.data.title, self.plan.caption
+        alt = f"{title}. {caption} The numbers are in the CSV file."
+        return Picture(title, caption, style.inline(text, slug(stem), alt), links)
+
+
+def sketch(folder: Folder, name: str, plan: Plan, painters: Painters | None) -> Sketch | None:
+    """Write a figure's data; have it drawn if there are painters."""
+    csv = folder.write(f"figures/{name}-{plan.stem}.csv", plan.data.csv())
+    return None if painters is None else Sketch(plan, csv, painters.draw(plan))
+
+
+def paint(plan: Plan) -> Files:
+    """Draw a figure: SVG and PNG."""
     drawing = plan.draw()
-    text = style.svg(drawing)
-    files += [folder.write(f"{stem}.svg", text), folder.write(f"{stem}.png", style.png(drawing))]
-    links = tuple(
-        (path.suffix[1:].upper(), path.relative_to(folder.root).as_posix()) for path in files
-    )
-    alt = f"{plan.data.title}. {plan.caption} The numbers are in the CSV file."
-    return Picture(plan.data.title, plan.caption, style.inline(text, slug(stem), alt), links)
+    return style.svg(drawing), style.png(drawing)

@@ -9,7 +9,7 @@ from functools import cache
 
 import numpy as np
 from jaxtyping import Float, Int
-from scipy import stats
+from scipy import special
 
 MOST = 10_000
 """More seeds than this are not counted out: nobody runs them."""
@@ -37,7 +37,7 @@ def seeds_for_width(sd: float, half: float, *, level: float = 0.95) -> float:
 def _widths(level: float) -> Float[np.ndarray, " n"]:
     """Half widths of the intervals of 2, 3 ... values of spread 1."""
     n = np.arange(2, MOST + 1)
-    return np.asarray(stats.t.ppf((1 + level) / 2, n - 1) / np.sqrt(n))
+    return np.asarray(special.stdtrit(n - 1, (1 + level) / 2) / np.sqrt(n))
 
 
 def power(
@@ -53,9 +53,9 @@ def power(
         effect: The true difference in standard deviations of the paired differences.
         alpha: Error allowed when there is no difference.
     """
-    bound, shift = stats.t.ppf(1 - alpha / 2, n - 1), abs(effect) * np.sqrt(n)
-    upper = np.nan_to_num(stats.nct.sf(bound, n - 1, shift), nan=1.0)
-    return np.asarray(upper + np.nan_to_num(stats.nct.cdf(-bound, n - 1, shift), nan=0.0))
+    bound, shift = special.stdtrit(n - 1, 1 - alpha / 2), abs(effect) * np.sqrt(n)
+    upper = np.nan_to_num(1 - special.nctdtr(n - 1, shift, bound), nan=1.0)
+    return np.asarray(upper + np.nan_to_num(special.nctdtr(n - 1, shift, -bound), nan=0.0))
 
 
 def seeds_to_tell(
@@ -84,7 +84,7 @@ def _needed(effect: float, alpha: float, chance: float) -> float:
     if effect == 0:
         return math.inf
     # By the normal curve; Student's needs a few more, and the more the fewer they are.
-    start = ((stats.norm.ppf(1 - alpha / 2) + stats.norm.ppf(chance)) / effect) ** 2
+    start = ((special.ndtri(1 - alpha / 2) + special.ndtri(chance)) / effect) ** 2
     if start > MOST:
         return math.inf
     tried = np.arange(max(2, math.floor(start)), math.floor(start) + 12)

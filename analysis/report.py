@@ -7,7 +7,7 @@ The same tables give the same bytes.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,16 +17,26 @@ from analysis.blocks import Block, blocks, lineups, main_metrics
 from analysis.cells import cells, scored
 from analysis.counted import Counted
 from analysis.evidence import align, weigh
+from analysis.figures.painters import Painters
 from analysis.folder import Folder, slug
 from analysis.measured import results
 from analysis.page import Chapter, Page, anchors_of, render
-from analysis.pictures import layer_plan, overlap_plans, plans, study_plans, write_picture
+from analysis.pictures import (
+    FIGURES,
+    Sketch,
+    layer_plan,
+    overlap_plans,
+    paint,
+    plans,
+    sketch,
+    study_plans,
+)
 from analysis.profiles import Profile, profiles
 from analysis.reference.published import check_paper
 from analysis.roster import Roster, roster
 from analysis.searching import Searching, write_searching
 from analysis.shared import Overlaps
-from analysis.sheets import main_sheet, target_sheet
+from analysis.sheets import Sheet, main_sheet, target_sheet
 from analysis.tablefiles import OVERVIEW, write_numbers, write_tables
 from analysis.tables import Tables
 
@@ -100,43 +110,53 @@ def write_report(
         check_paper(against)
     folder = Folder(Path(out))
     known = roster(tables.trials, planned)
-    found = scored(tables.scores, known, families)
-    metrics = main_metrics(tables.curves, known, found)
-    shown = lineups(known, found, metrics, seeds=seeds)
-    every = blocks(known, found, shown, declared=targets)
-    order = (*targets, *dict.fromkeys(t for block in every for t in block.targets))
-    drawn = profiles(tables.similarity, known, shown, order=order)
-    counted = None if sentences is None else Counted(sentences, known, found)
-    shared = None if overlaps is None else Overlaps(overlaps, tables.trials, known, found)
-    study = _Study(known, metrics, every, drawn, measure, counted, shared)
-    source, embeddings = include_source, include_embeddings
-    chapters = [
-        _chapter(folder, study, i, source=source, embeddings=embeddings, draw=i < n_figures)
-        for i in range(len(study.main))
-    ]
-    together = study_plans([chapter.evidence for chapter in chapters], known)
-    pictures = [write_picture(folder, "study", plan, draw=n_figures > 0) for plan in together]
-    overview = main_sheet([chapter.evidence for chapter in chapters], known)
-    others = [block for block in every if block not in study.main]
-    write_tables(
-        folder,
-        overview,
-        chapters,
-        [weigh(block, known, has_effects=False) for block in others],
-        known,
-    )
-    write_numbers(folder, cells(found, known, seeds=seeds), drawn, chapters, known)
-    printed = papers.papers(
-        ours.Study(
-            known,
-            results(found, known, shown, tables.scores),
-            drawn,
-            tuple(a for c in chapters for a in c.alignments if a.profile.measure == measure),
-            ours.minutes(tables.trials),
-        ),
-        against,
-    )
-    papers.write_papers(folder, printed)
+    n_drawn = min(n_figures, len(known.settings))
+    with Painters(paint, FIGURES * n_drawn) as painters:
+        found = scored(tables.scores, known, families)
+        metrics = main_metrics(tables.curves, known, found)
+        shown = lineups(known, found, metrics, seeds=seeds)
+        every = blocks(known, found, shown, declared=targets)
+        order = (*targets, *dict.fromkeys(t for block in every for t in block.targets))
+        drawn = profiles(tables.similarity, known, shown, order=order)
+        counted = None if sentences is None else Counted(sentences, known, found)
+        shared = None if overlaps is None else Overlaps(overlaps, tables.trials, known, found)
+        study = _Study(known, metrics, every, drawn, measure, counted, shared)
+        drafts = [
+            _draft(
+                folder,
+                study,
+                i,
+                source=include_source,
+                embeddings=include_embeddings,
+                painters=painters if i < n_figures else None,
+            )
+            for i in range(len(study.main))
+        ]
+        found_of = [draft.chapter.evidence for draft in drafts]
+        together = [
+            sketch(folder, "study", plan, painters if n_figures > 0 else None)
+            for plan in study_plans(found_of, known)
+        ]
+        overview = main_sheet(found_of, known)
+        _write_tables(folder, study, overview, [draft.chapter for draft in drafts])
+        write_numbers(
+            folder, cells(found, known, seeds=seeds), drawn, [d.chapter for d in drafts], known
+        )
+        printed = papers.papers(
+            ours.Study(
+                known,
+                results(found, known, shown, tables.scores),
+                drawn,
+                tuple(
+                    a for d in drafts for a in d.chapter.alignments if a.profile.measure == measure
+                ),
+                ours.minutes(tables.trials),
+            ),
+            against,
+        )
+        papers.write_papers(folder, printed)
+        chapters = [draft.finish(folder) for draft in drafts]
+        pictures = tuple(one.finish(folder) for one in together if one is not None)
     groups = provenance.groups(tables.trials, known)
     page = Page(
         title=title,
@@ -154,13 +174,11 @@ def write_report(
         ),
         links=links or {},
         links_need=links_need,
-        pictures=tuple(picture for picture in pictures if picture is not None),
+        pictures=pictures,
         against=papers.chapter(printed, anchors_of(groups)),
         search=None
         if searching is None
-        else write_searching(
-            folder, searching, tables.trials, [chapter.evidence for chapter in chapters], known
-        ),
+        else write_searching(folder, searching, tables.trials, found_of, known),
     )
     path = folder.write("index.html", render(page))
     return Report(path, formats.markdown(overview), tuple(sorted(folder.files)))
@@ -195,9 +213,27 @@ class _Study:
         return found
 
 
-def _chapter(
-    folder: Folder, study: _Study, index: int, *, source: bool, embeddings: bool, draw: bool
-) -> Chapter:
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """A chapter whose figures are being drawn."""
+
+    chapter: Chapter
+    sketches: tuple[Sketch, ...]
+
+    def finish(self, folder: Folder) -> Chapter:
+        pictures = tuple(one.finish(folder) for one in self.sketches)
+        return replace(self.chapter, pictures=pictures)
+
+
+def _draft(
+    folder: Folder,
+    study: _Study,
+    index: int,
+    *,
+    source: bool,
+    embeddings: bool,
+    painters: Painters | None,
+) -> _Draft:
     block, name, known = study.main[index], study.names()[index], study.known
     sets = None if study.counted is None else study.counted.of(block)
     evidence = weigh(block, known, sets=sets)
@@ -217,9 +253,18 @@ def _chapter(
         *plans(evidence, profile, preferred, known),
         *overlap_plans(shared, known.settings[block.lineup.setting].source),
     ]
-    pictures = tuple(write_picture(folder, name, plan, draw=draw) for plan in wanted)
-    kept = tuple(picture for picture in pictures if picture is not None)
-    return Chapter(said, evidence, sheet, aligned, kept, shared)
+    sketches = (sketch(folder, name, plan, painters) for plan in wanted)
+    kept = tuple(one for one in sketches if one is not None)
+    return _Draft(Chapter(said, evidence, sheet, aligned, (), shared), kept)
+
+
+def _write_tables(
+    folder: Folder, study: _Study, overview: Sheet, chapters: Sequence[Chapter]
+) -> None:
+    """The tables of the main metrics, and the numbers of the others."""
+    others = [block for block in study.every if block not in study.main]
+    weighed = [weigh(block, study.known, has_effects=False) for block in others]
+    write_tables(folder, overview, chapters, weighed, study.known)
 
 
 def _notes(study: _Study, n_figures: int) -> Iterator[str]:

@@ -115,7 +115,7 @@ def _seeds_drawn(
     found = np.full((len(values), *is_whole.shape), np.nan)
     patterns = np.unique(counted[is_whole], axis=0)
     for pattern, stream in zip(patterns, rng.spawn(len(patterns)), strict=True):
-        drawn = over_seeds(values[..., pattern], stream, level=_LEVEL)
+        drawn = over_seeds(values[..., pattern], block.values[..., pattern], stream, level=_LEVEL)
         chosen = is_whole & (counted == pattern).all(axis=-1)
         found[:, chosen] = _quantities(block, drawn[..., None])[..., 0][:, chosen]
     return found

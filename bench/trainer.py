@@ -75,6 +75,7 @@ def run(spec: TrialSpec, request: Request, watch: Stopwatch) -> dict[str, float]
     model = AutoModelForTokenClassification.from_pretrained(
         spec.encoder.location, num_labels=len(labels) + 1, dtype=torch.float32
     )
+    with_our_head(model)
     with tempfile.TemporaryDirectory() as folder:
         trainer = Trainer(
             model=model,
@@ -119,6 +120,15 @@ def run(spec: TrialSpec, request: Request, watch: Stopwatch) -> dict[str, float]
         compare(states, list(request.similarity.pivots), "linear-cka", 0, 0)
     watch.lap("similarity")
     return found
+
+
+def with_our_head(model: Any) -> None:  # noqa: ANN401 - untyped library
+    """Start the head as ours does, without dropout: the recipe is to be the same on both sides."""
+    model.dropout = torch.nn.Identity()
+    bound = model.config.hidden_size**-0.5
+    with torch.no_grad():
+        for parameter in model.classifier.parameters():
+            parameter.uniform_(-bound, bound)
 
 
 def pooled(model: Any, test: Tagged, tokenizer: Any) -> np.ndarray:  # noqa: ANN401 - untyped

@@ -60,7 +60,7 @@ def work(options: argparse.Namespace) -> tuple[TrialSpec, Request]:
         dev=data_ref(options.data, "en_ewt", "dev", options.sentences),
         ablation="ref",
         hyper=HyperParameters(learning_rate=4e-4, batch_size=16, epochs=2),
-        seed=1,
+        seed=options.seed,
     )
     similarity = SimilarityRequest(parallel=parallel, pivots=("en",), null_draws=0)
     return spec, Request(targets=parallel, similarity=similarity)
@@ -86,7 +86,8 @@ def one_side(options: argparse.Namespace) -> dict[str, object]:
         began = Clocks()
         result = run_trial(spec, request, place)
         taken = began.since()
-    scores = {s.language: s.value for s in result.scores if s.split == "test"}
+    tested = [s for s in result.scores if (s.split, s.metric) == ("test", "accuracy")]
+    scores = {s.language: s.value for s in tested}
     parts = {part: getattr(result.facts, f"{part}_s") for part in PARTS}
     return {**taken, "scores": scores, "parts": parts, "peak_memory": result.facts.peak_memory}
 
@@ -99,15 +100,17 @@ def main() -> None:
     parser.add_argument("--sentences", type=int, default=256)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--side", choices=["ours", "trainer"])
     options = parser.parse_args()
     if options.side:
         sys.stdout.write(json.dumps(one_side(options)) + "\n")
         return
     runs: dict[str, list[dict[str, Any]]] = {"ours": [], "trainer": []}
-    for _ in range(options.repeats):
+    for seed in range(1, options.repeats + 1):
         for side, done in runs.items():
-            command = [sys.executable, "-m", "bench.trial", *sys.argv[1:], "--side", side]
+            command = [sys.executable, "-m", "bench.trial", *sys.argv[1:]]
+            command += ["--side", side, "--seed", str(seed)]
             out = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout  # noqa: S603 - ourselves
             done.append(json.loads(out.splitlines()[-1]))
     report = {
@@ -122,7 +125,13 @@ def main() -> None:
             for part in PARTS
         },
         "runs_s": {side: [round(run["seconds"], 1) for run in d] for side, d in runs.items()},
-        "scores": {side: done[0]["scores"] for side, done in runs.items()},
+        "accuracy_by_seed": {
+            side: {
+                language: [round(run["scores"][language], 3) for run in done]
+                for language in LANGUAGES
+            }
+            for side, done in runs.items()
+        },
         "peak_memory_of_ours": runs["ours"][0]["peak_memory"],
         "sentences": options.sentences,
         "threads": options.threads,

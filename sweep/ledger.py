@@ -1,13 +1,15 @@
 """What is known already and what is left: committed rows in, the rest of a request out."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from analysis.columns import coded
 from analysis.layout import (
     Current,
     File,
@@ -253,12 +255,9 @@ class Ledger:
                 self._pruned[trial] = pruned_at
 
     def _note_keys(self, scores: pa.Table, similarity: pa.Table) -> None:
-        fresh: dict[str, set[Key]] = {}
-        for trial, key in _distinct(scores, _ASKED["scores"]):
-            fresh.setdefault(trial, set()).add(key)
-        for trial, state, one, other, measure in _distinct(similarity, _ASKED["similarity"]):
-            fresh.setdefault(trial, set()).add(pair(state, one, other, measure))
-        for trial, keys in fresh.items():
+        of_scores = _keys_by_trial(scores, _ASKED["scores"], lambda key: key)
+        of_pairs = _keys_by_trial(similarity, _ASKED["similarity"], pair)
+        for trial, keys in (*of_scores, *of_pairs):
             whole = self._have.get(trial, frozenset()) | keys
             self._have[trial] = self._shared.setdefault(whole, whole)
 
@@ -270,9 +269,32 @@ class Ledger:
                 self._failures[failure.job_id] = failure
 
 
-def _distinct(rows: pa.Table, columns: list[str]) -> Iterable[tuple[str, ...]]:
+def _keys_by_trial(
+    rows: pa.Table, columns: list[str], key: Callable[..., Key]
+) -> Iterator[tuple[str, frozenset[Key]]]:
+    """Each trial with the keys of its rows; trials with the same ones share them.
+
+    Args:
+        rows: Without nulls in these columns.
+        columns: The trial's id, then what makes a key.
+        key: Makes one.
+    """
     groups = rows.select(columns).group_by(columns).aggregate([])
-    return zip(*(groups.column(name).to_pylist() for name in columns), strict=True)
+    trial, *parts = (coded(groups.column(name)) for name in columns)
+    mixed = np.zeros(len(groups), np.int64)
+    for part in parts:
+        mixed = mixed * len(part.names) + part.codes
+    _, first, which = np.unique(mixed, return_index=True, return_inverse=True)
+    keys = [key(*(part.names[part.codes[at]] for part in parts)) for at in first]
+    order = np.lexsort((which, trial.codes))
+    which = which[order]
+    bounds = np.searchsorted(trial.codes[order], np.arange(len(trial.names) + 1))
+    known: dict[bytes, frozenset[Key]] = {}
+    for name, low, high in zip(trial.names, bounds[:-1], bounds[1:], strict=True):
+        own = which[low:high]
+        if (mark := own.tobytes()) not in known:
+            known[mark] = frozenset(keys[i] for i in own)
+        yield name, known[mark]
 
 
 def _failure(row: Mapping[str, Any]) -> Failure:

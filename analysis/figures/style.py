@@ -31,8 +31,7 @@ _AIR = 0.05
 
 DPI = 200
 _RC: Mapping[str, Any] = {
-    "font.family": "sans-serif",
-    "font.sans-serif": ["DejaVu Sans"],
+    "font.family": "DejaVu Sans",
     "font.size": 8.5,
     "axes.titlesize": 9.5,
     "axes.titleweight": "bold",
@@ -55,7 +54,7 @@ _RC: Mapping[str, Any] = {
     "axes.unicode_minus": True,
     "svg.fonttype": "none",
     "svg.hashsalt": "xling-sweep",
-    "figure.dpi": 100,
+    "figure.dpi": DPI,
     "path.simplify": False,
     "text.parse_math": False,  # a name with a $ is a name
 }
@@ -165,7 +164,13 @@ def png(drawing: Drawing) -> bytes:
     """The figure as PNG."""
     sink = io.BytesIO()
     with mpl.rc_context(dict(_RC)):
-        drawing.figure.savefig(sink, format="png", dpi=DPI, metadata={"Software": None})
+        drawing.figure.savefig(
+            sink,
+            format="png",
+            dpi=DPI,
+            metadata={"Software": None},
+            pil_kwargs={"compress_level": 3},
+        )
     return sink.getvalue()
 
 

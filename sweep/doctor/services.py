@@ -116,7 +116,9 @@ def _mend(address: str) -> str:
             "Check that the cluster is up and of this Python and Ray (ray status), or unset "
             "RAY_ADDRESS."
         )
-    return "See the log below /tmp/ray/session_latest/logs; or run with --executor local."
+    own = os.environ.get("RAY_TMPDIR") or os.environ.get("TMPDIR") or "/tmp"  # noqa: S108 - Ray's rule
+    logs = Path(own) / "ray" / "session_latest" / "logs"
+    return f"See the log below {logs}; or run with --executor local."
 
 
 def hub() -> Iterator[Finding]:
