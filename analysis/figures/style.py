@@ -12,6 +12,7 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 from jaxtyping import Float
+from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -198,8 +199,10 @@ def _slim(text: str) -> str:
     return re.sub(r"\n\s*", "\n", text)
 
 
-def inline(text: str, prefix: str, alt: str) -> str:
+def inline(text: str, prefix: str, alt: str) -> Markup:
     """An SVG file as an element of a page: own ids, no size of its own, a text for who sees none.
+
+    matplotlib escapes text, and `svg` its tips; so a page takes it as it is.
 
     Args:
         text: What `svg` gave.
@@ -216,7 +219,7 @@ def inline(text: str, prefix: str, alt: str) -> str:
     rest = re.sub(r"url\(#([^)]+)\)", rf"url(#{prefix}-\1)", rest)
     rest = re.sub(r'xlink:href="#([^"]+)"', rf'xlink:href="#{prefix}-\1"', rest)
     rest = re.sub(r"<style[^>]*>.*?</style>", "", rest, flags=re.DOTALL)
-    return opening + rest.strip()
+    return Markup(opening + rest.strip())  # noqa: S704 - as said
 
 
 def to_csv(names: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -221,7 +221,6 @@ def draw_timeline(data: Timeline) -> Drawing:
         axes.tick_params(axis="y", length=0)
         axes.grid(visible=False, axis="y")
         axes.set_xlabel(f"{unit}, pauses between runs left out" if data.cuts else unit)
-        axes.set_title(data.title)
         axes.legend(
             handles=list(_legend(data)),
             loc="upper left",

@@ -28,3 +28,6 @@ def test_the_demo_goes_from_its_name_to_its_page(tmp_path, monkeypatch, capsys):
     for language in ("qaa", "qab", "qak"):
         assert language in text
     assert "Spearman" in text
+    assert "slots: idle" in text
+    assert "&lt;svg" not in text  # a drawing that is shown as its own source
+    assert "&lt;text" not in text
