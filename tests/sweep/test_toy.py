@@ -42,10 +42,10 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path):
 
 
 def test_the_demo_has_two_tasks_six_pairs_and_three_seeds():
-    """Of 14 cells two are searched, by four trials each; the trainings are those of its head."""
+    """Of 14 cells two are searched, by three trials each; the trainings are those of its head."""
     plan = as_json(counted(load_study("demo")))
-    assert (plan["cells"], plan["search"], plan["train"], plan["measure"]) == (14, 8, 50, 1)
-    assert "# Cost: 42 trainings, 8 more that search, and 1 probe" in study_text("demo")
+    assert (plan["cells"], plan["search"], plan["train"], plan["measure"]) == (14, 6, 48, 1)
+    assert "# Cost: 42 trainings, 6 more that search, and 1 probe" in study_text("demo")
 
 
 def study(root):
