@@ -41,10 +41,10 @@ def test_a_memory_kill_becomes_the_failure_of_one_trial() -> None:
     """With the mend, the trial hears an actor's error that still says it was about memory."""
     from ray.exceptions import OutOfMemoryError, RayActorError
 
-    from sweep.tune import _survive_memory_kills
+    from sweep.tune.mending import survive_memory_kills
 
     task = Task()
-    with _survive_memory_kills():
+    with survive_memory_kills():
         manager()._actor_task_failed(
             tracked_actor_task=task, exception=OutOfMemoryError("node is low on memory")
         )
@@ -56,10 +56,10 @@ def test_the_mend_is_taken_back() -> None:
     """Outside a sweep Ray is as it came."""
     from ray.air.execution._internal.actor_manager import RayActorManager
 
-    from sweep.tune import _survive_memory_kills
+    from sweep.tune.mending import survive_memory_kills
 
     before = RayActorManager._actor_task_failed
-    with _survive_memory_kills():
+    with survive_memory_kills():
         assert RayActorManager._actor_task_failed is not before
     assert RayActorManager._actor_task_failed is before
 
@@ -79,10 +79,11 @@ def test_errors_are_sorted_by_what_should_follow(error: str, kind: str, tmp_path
     import ray
     from ray.exceptions import ActorDiedError, OutOfMemoryError, RayActorError
 
-    from sweep.tune import _as_actor_error, _cause
+    from sweep.tune.mending import as_actor_error
+    from sweep.tune.trials import _cause
 
     errors = {
-        "memory": _as_actor_error(OutOfMemoryError("node is low on memory")),
+        "memory": as_actor_error(OutOfMemoryError("node is low on memory")),
         "died": ActorDiedError(),
         "init": RayActorError(error_msg="no module named sweep", actor_init_failed=True),
         "raised": RuntimeError("boom"),
@@ -103,8 +104,8 @@ def test_errors_are_sorted_by_what_should_follow(error: str, kind: str, tmp_path
 @pytest.mark.parametrize("n_faults", [1, 2])
 def test_a_ray_that_does_not_start_is_tried_twice(monkeypatch, n_faults) -> None:
     """On a busy machine Ray may give up on itself; when it does so twice, the error says why."""
-    from sweep import tune
     from sweep.executor import ClusterError
+    from sweep.tune import connection
 
     started: list[int] = []
 
@@ -113,10 +114,10 @@ def test_a_ray_that_does_not_start_is_tried_twice(monkeypatch, n_faults) -> None
         if len(started) <= n_faults:
             raise Exception("The current node timed out during startup.")  # noqa: TRY002 - as Ray does
 
-    monkeypatch.setattr(tune.ray, "init", init)
+    monkeypatch.setattr(connection.ray, "init", init)
     if n_faults == 1:
-        tune._start(num_cpus=3)
+        connection._start(num_cpus=3)
     else:
         with pytest.raises(ClusterError, match=r"timed out during startup\. .*--executor local"):
-            tune._start(num_cpus=3)
+            connection._start(num_cpus=3)
     assert started == [3, 3]

@@ -1,0 +1,86 @@
+"""What Ray and Tune do wrong, put right for as long as a block lasts."""
+
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ray.air.execution._internal.actor_manager import RayActorManager
+from ray.exceptions import OutOfMemoryError, RayActorError, RayTaskError
+from ray.tune.execution.tune_controller import TuneController
+
+MEMORY_KILL = "is_memory_kill"
+"""Attribute of an actor's error: Ray's memory monitor killed it."""
+
+
+@contextmanager
+def survive_memory_kills() -> Iterator[None]:
+    """Make a kill by Ray's memory monitor the failure of one trial instead of the whole sweep.
+
+    Ray raises OutOfMemoryError (or another error of the system) for the task, which is neither an
+    actor's nor a task's error; Tune's event loop then raises RuntimeError. Seen in 2.60.
+    """
+    original = RayActorManager._actor_task_failed  # noqa: SLF001 - the bug is in there
+
+    def tolerant(self: RayActorManager, tracked_actor_task: Any, exception: Exception) -> None:  # noqa: ANN401 - ray's type
+        original(self, tracked_actor_task, as_actor_error(exception))
+
+    with replaced(RayActorManager, "_actor_task_failed", tolerant):
+        yield
+
+
+@contextmanager
+def idle_actors_leave(after_s: float) -> Iterator[None]:
+    """Let go of an actor that has waited for a job for so long.
+
+    Tune keeps one idle actor while its search is not over, and ours is over when the last trial
+    is: a node that is paid for would hold nothing but that actor for hours. Seen in 2.60.
+    """
+    original = TuneController._cleanup_cached_actors  # noqa: SLF001 - the cache is in there
+    idle_since: float | None = None
+
+    def impatient(self: TuneController, force_all: bool = False) -> None:
+        nonlocal idle_since
+        if not self._actor_cache.num_cached_objects:
+            idle_since = None
+        elif idle_since is None:
+            idle_since = time.monotonic()
+        is_over = idle_since is not None and time.monotonic() - idle_since > after_s
+        original(self, force_all=force_all or is_over)
+
+    with replaced(TuneController, "_cleanup_cached_actors", impatient):
+        yield
+
+
+@contextmanager
+def silent(logger: str) -> Iterator[None]:
+    """Keep a library's log off the terminal: the watch tells what matters there."""
+    log = logging.getLogger(logger)
+    level = log.level
+    log.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        log.setLevel(level)
+
+
+@contextmanager
+def replaced(owner: object, name: str, value: object) -> Iterator[None]:
+    """Put something of ours in Ray's place for a while."""
+    original = getattr(owner, name)
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        setattr(owner, name, original)
+
+
+def as_actor_error(error: Exception) -> Exception:
+    """The error itself if Tune can take it, else an actor's error that says the same."""
+    known: tuple[type[Exception], ...] = (RayActorError, RayTaskError)
+    if isinstance(error, known):
+        return error
+    lost: Exception = RayActorError(error_msg=f"{type(error).__name__}: {error}")
+    setattr(lost, MEMORY_KILL, isinstance(error, OutOfMemoryError))
+    return lost
