@@ -6,7 +6,7 @@ papers print rho(score, similarity), which is the same number with the sign turn
 
 import math
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -92,35 +92,26 @@ def _standard(values: Float[np.ndarray, "*rows n"]) -> Float[np.ndarray, "*rows 
 
 
 def permutation_p(
-    x: Float[np.ndarray, "m n"],
-    y: Float[np.ndarray, " n"],
-    rng: np.random.Generator,
-    *,
-    draws: int = 20_000,
+    x: Float[np.ndarray, "m n"], y: Float[np.ndarray, " n"], *, draws: int = 20_000
 ) -> Float[np.ndarray, " m"]:
     """Two-sided p of "x and y are unrelated", for several x against the same y.
 
-    Exact for up to `EXACT` values. Beyond, drawn orders count the observed one too, so p is
-    never 0 (Phipson and Smyth, 2010).
+    Exact for up to `EXACT` values. Beyond, orders are drawn, the same ones for every test of so
+    many values; they count the observed one too, so p is never 0 (Phipson and Smyth, 2010).
 
     Args:
         x: One row a test (layer).
         y: What is permuted.
-        rng: Where chance comes from; untouched when the test is exact.
         draws: Orders to draw when there are too many to count.
 
     Returns:
         Fractions in (0, 1]; NaN where rho is undefined.
     """
-    return np.asarray(permutation_ps(x, y, rng, draws=draws)[0])
+    return np.asarray(permutation_ps(x, y, draws=draws)[0])
 
 
 def permutation_ps(
-    x: Float[np.ndarray, "m n"],
-    y: Float[np.ndarray, " n"],
-    rng: np.random.Generator,
-    *,
-    draws: int = 20_000,
+    x: Float[np.ndarray, "m n"], y: Float[np.ndarray, " n"], *, draws: int = 20_000
 ) -> Float[np.ndarray, "2 m"]:
     """`permutation_p`, and the same corrected for looking at several x.
 
@@ -135,15 +126,13 @@ def permutation_ps(
     if n < LEAST:
         return np.full((2, len(x)), np.nan)
     a, b = _standard(x), _standard(y)
-    if n <= EXACT:
-        shuffled, added = b[_orders(n)], 0
-    else:
-        shuffled, added = rng.permuted(np.tile(b, (draws, 1)), axis=1), 1
-    observed = np.abs(a @ b)
-    by_chance = np.abs(shuffled @ a.T)
-    largest = np.fmax.reduce(by_chance, axis=1)[:, None]
-    n_extreme = [(side >= observed - _TIE).sum(axis=0) for side in (by_chance, largest)]
-    p = (np.stack(n_extreme) + added) / (len(shuffled) + added)
+    orders, added = (_orders(n), 0) if n <= EXACT else (_drawn_orders(n, draws), 1)
+    observed = np.abs(a @ b)[:, None]
+    by_chance = np.abs(a @ b[orders].T)
+    largest = np.fmax.reduce(by_chance, axis=0)
+    n_extreme = [np.count_nonzero(side >= observed - _TIE, axis=1) for side in (by_chance, largest)]
+    p = (np.stack(n_extreme) + added) / (len(orders) + added)
+    observed = observed[:, 0]
     return np.asarray(np.where(np.isnan(observed), np.nan, p))
 
 
@@ -155,6 +144,14 @@ def _orders(n: int) -> Int[np.ndarray, "orders n"]:
         # Every order of fewer things, with the new one put at each place in turn.
         found = np.concatenate([np.insert(found, at, last, axis=1) for at in range(last + 1)])
     return found
+
+
+@lru_cache(maxsize=4)
+def _drawn_orders(n: int, draws: int) -> Int[np.ndarray, "draws n"]:
+    """Random orders of `n` things, always the same: drawing them takes longer than a test."""
+    kind = np.int8 if n <= np.iinfo(np.int8).max else np.int32
+    one = np.arange(n, dtype=kind)
+    return np.random.default_rng([n, draws]).permuted(np.tile(one, (draws, 1)), axis=1)
 
 
 def bootstrap_rho(
@@ -201,7 +198,7 @@ def correlate(
     if math.isnan(rho):
         return Correlation(rho, math.nan, NONE, int(there.sum()), *spread)
     low, high = bootstrap_rho(x, y, rng)
-    p = float(permutation_p(x[None], y, rng)[0])
+    p = float(permutation_p(x[None], y)[0])
     return Correlation(rho, p, (-high, -low), len(x), *spread)
 
 

@@ -16,7 +16,7 @@ from analysis.blocks import Block
 from analysis.correlation import Correlation, correlate, permutation_ps, spearman
 from analysis.counted import TestSet
 from analysis.gaps import Paired
-from analysis.intervals import NONE, Interval, bootstrap_means, t_intervals
+from analysis.intervals import NONE, Interval, bootstrap_means, t_interval, t_intervals
 from analysis.profiles import FINE_TUNED, PRETRAINED, Profile
 from analysis.resampling import Spread
 from analysis.resampling import spread as resampled
@@ -183,7 +183,7 @@ def gap_intervals(evidence: Evidence, a: int) -> tuple[Interval, Interval]:
     if gap is None:
         return NONE, NONE
     both = NONE if spread is None else _pair(spread.gap_x[a])
-    return _pair(t_intervals(gap.mean[a], gap.sd[a], gap.n[a])), both
+    return t_interval(float(gap.mean[a]), float(gap.sd[a]), int(gap.n[a])), both
 
 
 def _mean_of_targets(paired: Paired, among: tuple[int, ...]) -> Paired:
@@ -310,17 +310,17 @@ def align(
             gap_by_seed=gap_by_seed,
             similarity_by_seed=padded[:, :, averaged].mean(axis=2),
         )
-        layers[state], p_layers[state] = _by_layer(gap, mean, rng)
+        layers[state], p_layers[state] = _by_layer(gap, mean)
     targets = tuple(block.targets[i] for i in rows) + (block.targets[source],) * own
     return Alignment(block, profile, targets, gap, similarity, whole, layers, p_layers)
 
 
 def _by_layer(
-    gap: Float[np.ndarray, " t"], similarity: Float[np.ndarray, "t l"], rng: np.random.Generator
+    gap: Float[np.ndarray, " t"], similarity: Float[np.ndarray, "t l"]
 ) -> tuple[Float[np.ndarray, " l"], Float[np.ndarray, "2 l"]]:
     """Rho(score, similarity) and its two p in every layer, over targets that all layers have."""
     there = ~(np.isnan(gap) | np.isnan(similarity).any(axis=1))
     x, y = similarity[there].T, gap[there]
     if not there.any():
         return np.full(len(x), np.nan), np.full((2, len(x)), np.nan)
-    return -spearman(x, np.broadcast_to(y, x.shape)), permutation_ps(x, y, rng)
+    return -spearman(x, np.broadcast_to(y, x.shape)), permutation_ps(x, y)
