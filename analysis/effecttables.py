@@ -12,7 +12,7 @@ from analysis.figures.style import to_csv
 from analysis.findings import NOTEWORTHY, over_both
 from analysis.formats import plain
 from analysis.gaps import Paired
-from analysis.intervals import NONE, Interval, t_intervals
+from analysis.intervals import NONE, Interval, t_interval
 from analysis.overlap import Pearson
 from analysis.page import Chapter
 from analysis.power import seeds_for_width, seeds_to_tell
@@ -84,7 +84,7 @@ def _gaps(
 
 
 def _student(paired: Paired, at: tuple[int, ...]) -> Interval:
-    return _pair(t_intervals(paired.mean[at], paired.sd[at], paired.n[at]))
+    return t_interval(*_of(paired, at))
 
 
 def _pair(ends: Float[np.ndarray, " 2"]) -> Interval:

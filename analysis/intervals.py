@@ -1,5 +1,6 @@
 """Intervals for a mean: bootstrap percentiles, and Student's t for a few paired seeds."""
 
+import math
 from collections.abc import Callable
 from functools import cache
 
@@ -104,6 +105,12 @@ def t_intervals(
     quantiles = np.array([_t_quantile(count, level) for count in range(most + 1)])
     half = quantiles[n] * sd / np.sqrt(np.maximum(n, 1))
     return np.stack([mean - half, mean + half], axis=-1)
+
+
+def t_interval(mean: float, sd: float, n: int, *, level: float = 0.95) -> Interval:
+    """`t_intervals` of one mean."""
+    half = _t_quantile(n, level) * sd / math.sqrt(max(n, 1))
+    return mean - half, mean + half
 
 
 @cache

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from analysis import gaps, labels
 from analysis.evidence import Alignment
-from analysis.intervals import t_intervals
+from analysis.intervals import t_interval
 from analysis.measured import Results
 from analysis.profiles import Profile
 from analysis.reference.shapes import Query
@@ -170,7 +170,6 @@ def _number(  # noqa: PLR0917 - one number, from all that it is made of
 ) -> Number:
     lineup, known = one.lineup, study.known
     n, sd = int(shown.n[ablation]), float(shown.sd[ablation])
-    interval = t_intervals(np.array([value]), np.array([sd]), np.array([n]))[0]
     behind = ~np.isnan(shown.by_seed[ablation])
     against = behind if query.is_delta else np.zeros(len(lineup.seeds), bool)
     ids = (
@@ -178,7 +177,7 @@ def _number(  # noqa: PLR0917 - one number, from all that it is made of
         for row, seeds in ((ablation, behind), (lineup.reference or 0, against))
     )
     reason = _why(one, known, ablation, query) if math.isnan(value) else ""
-    ends = (float(interval[0]), float(interval[1]))
+    ends = t_interval(value, sd, n)
     own, base = ids
     return Number(value, query.is_delta, sd, n, ends, own, base, reason)
 

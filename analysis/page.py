@@ -1,7 +1,7 @@
 """One HTML file with everything in it: no script, no network, nothing from data left unescaped."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -40,6 +40,9 @@ class Picture:
     files: tuple[tuple[str, str], ...]
 
 
+Pictures = Sequence[Picture]
+
+
 @dataclass(frozen=True, slots=True)
 class Chapter:
     """All that the page shows of one block.
@@ -49,7 +52,6 @@ class Chapter:
         evidence: Its numbers.
         sheet: Scores by target.
         alignments: Similarity against transfer.
-        pictures: Its figures.
         shared: Subword overlap against scores; None where it was not counted.
     """
 
@@ -57,7 +59,6 @@ class Chapter:
     evidence: Evidence
     sheet: Sheet
     alignments: tuple[Alignment, ...]
-    pictures: tuple[Picture, ...]
     shared: Shared | None = None
 
 
@@ -78,7 +79,6 @@ class Page:
         files: (name, relative path) of tables beside the page.
         links: Trial id -> address of its tracking run.
         links_need: The command that must run for `links` to lead anywhere; empty for none.
-        pictures: Figures of the whole study.
         against: The comparison with a paper (`papers.chapter`); None without.
         search: What searches found (`searching.write_searching`); None without.
     """
@@ -96,7 +96,6 @@ class Page:
     links: Mapping[str, str]
     against: Mapping[str, object] | None = None
     links_need: str = ""
-    pictures: tuple[Picture, ...] = ()
     search: Mapping[str, object] | None = None
 
 
@@ -110,17 +109,30 @@ def anchors_of(groups: Sequence[Group]) -> dict[str, str]:
     }
 
 
-def render(page: Page) -> str:
-    """Lay the page out."""
+def render(page: Page, pictures: Callable[[], tuple[Pictures, Sequence[Pictures]]]) -> str:
+    """Lay the page out.
+
+    Args:
+        page: All but the figures.
+        pictures: Gives those of the whole study and those of each chapter; asked last, as they are
+            still being drawn.
+    """
     anchors = anchors_of(page.groups)
     template = _environment().get_template("page.html.jinja")
+    main = _table(page.main, anchors)
+    chapters = [_chapter(chapter, anchors) for chapter in page.chapters]
+    groups = [_group(group, page.links) for group in page.groups]
+    of_study, of_chapters = pictures()
     return template.render(
         page=page,
         css=Markup((TEMPLATES / "page.css").read_text(encoding="utf-8")),  # noqa: S704 - our own
-        main=_table(page.main, anchors),
-        chapters=[_chapter(chapter, anchors) for chapter in page.chapters],
-        pictures=_pictures(page.pictures),
-        groups=[_group(group, page.links) for group in page.groups],
+        main=main,
+        chapters=[
+            chapter | {"pictures": _pictures(own)}
+            for chapter, own in zip(chapters, of_chapters, strict=True)
+        ],
+        pictures=_pictures(of_study),
+        groups=groups,
     )
 
 
@@ -139,7 +151,6 @@ def _chapter(chapter: Chapter, anchors: Mapping[str, str]) -> dict[str, object]:
     return {
         "finding": chapter.finding,
         "table": _table(chapter.sheet, anchors),
-        "pictures": _pictures(chapter.pictures),
         "effects": _effects(chapter.evidence),
         "gaps": _gaps(chapter.evidence),
         "overlap": [] if chapter.shared is None else _overlap(chapter.shared),
@@ -149,7 +160,7 @@ def _chapter(chapter: Chapter, anchors: Mapping[str, str]) -> dict[str, object]:
     }
 
 
-def _pictures(pictures: Sequence[Picture]) -> list[dict[str, object]]:
+def _pictures(pictures: Pictures) -> list[dict[str, object]]:
     return [
         {
             "title": picture.title,

@@ -24,7 +24,10 @@ from analysis.shared import KINDS, Shared
 _TELLING = 5
 """Fewer languages have no rank correlation that could be told from chance (4: p = 0.08 at best)."""
 
-FIGURES = 7
+N_FIGURES = 9
+"""Blocks that get figures."""
+
+_FIGURES = 7
 """About as many has a block."""
 
 _CHANCE = "Grey: shuffled pairs of sentences, mean to 95 % quantile."
@@ -153,6 +156,11 @@ def sketch(folder: Folder, name: str, plan: Plan, painters: Painters | None) -> 
     """Write a figure's data; have it drawn if there are painters."""
     csv = folder.write(f"figures/{name}-{plan.stem}.csv", plan.data.csv())
     return None if painters is None else Sketch(plan, csv, painters.draw(plan))
+
+
+def start_painters(n_settings: int, n_figures: int = N_FIGURES) -> Painters:
+    """Who draws the figures of so many settings; leave the block to end them."""
+    return Painters(paint, _FIGURES * min(n_figures, n_settings))
 
 
 def paint(plan: Plan) -> Files:

@@ -7,10 +7,12 @@ The same tables give the same bytes.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
+from threadpoolctl import threadpool_limits
 
 from analysis import findings, formats, labels, ours, papers, provenance
 from analysis.blocks import Block, blocks, lineups, main_metrics
@@ -20,15 +22,15 @@ from analysis.evidence import align, weigh
 from analysis.figures.painters import Painters
 from analysis.folder import Folder, slug
 from analysis.measured import results
-from analysis.page import Chapter, Page, anchors_of, render
+from analysis.page import Chapter, Page, Pictures, anchors_of, render
 from analysis.pictures import (
-    FIGURES,
+    N_FIGURES,
     Sketch,
     layer_plan,
     overlap_plans,
-    paint,
     plans,
     sketch,
+    start_painters,
     study_plans,
 )
 from analysis.profiles import Profile, profiles
@@ -73,7 +75,8 @@ def write_report(
     links_need: str = "",
     include_source: bool = False,
     include_embeddings: bool = False,
-    n_figures: int = 9,
+    n_figures: int = N_FIGURES,
+    painters: Painters | None = None,
     against: str | None = None,
     searching: Searching | None = None,
 ) -> Report:
@@ -97,6 +100,8 @@ def write_report(
         include_source: Count the source among the targets of correlations (D-24).
         include_embeddings: Average similarity over states 0..L in place of 1..L.
         n_figures: Blocks that get figures, the first ones; the others have their CSV files.
+        painters: Draw the figures; started before the tables were read, they are ready now. None
+            starts them here.
         against: A paper (`reference.published.PAPERS`) whose numbers stand beside ours.
         searching: What was searched, and which seeds were added as needed; None for neither.
 
@@ -110,8 +115,10 @@ def write_report(
         check_paper(against)
     folder = Folder(Path(out))
     known = roster(tables.trials, planned)
-    n_drawn = min(n_figures, len(known.settings))
-    with Painters(paint, FIGURES * n_drawn) as painters:
+    # Small matrices gain nothing by more threads, and sums would depend on how many there are.
+    one_thread = threadpool_limits(1, user_api="blas")
+    own = nullcontext(painters) if painters else start_painters(len(known.settings), n_figures)
+    with one_thread, own as drawing:
         found = scored(tables.scores, known, families)
         metrics = main_metrics(tables.curves, known, found)
         shown = lineups(known, found, metrics, seeds=seeds)
@@ -128,13 +135,13 @@ def write_report(
                 i,
                 source=include_source,
                 embeddings=include_embeddings,
-                painters=painters if i < n_figures else None,
+                painters=drawing if i < n_figures else None,
             )
             for i in range(len(study.main))
         ]
         found_of = [draft.chapter.evidence for draft in drafts]
         together = [
-            sketch(folder, "study", plan, painters if n_figures > 0 else None)
+            sketch(folder, "study", plan, drawing if n_figures > 0 else None)
             for plan in study_plans(found_of, known)
         ]
         overview = main_sheet(found_of, known)
@@ -155,32 +162,37 @@ def write_report(
             against,
         )
         papers.write_papers(folder, printed)
-        chapters = [draft.finish(folder) for draft in drafts]
-        pictures = tuple(one.finish(folder) for one in together if one is not None)
-    groups = provenance.groups(tables.trials, known)
-    page = Page(
-        title=title,
-        study_text=study_text,
-        main=overview,
-        chapters=tuple(chapters),
-        known=known,
-        failures=findings.failures(known),
-        notes=tuple(_notes(study, n_figures)),
-        facts=provenance.facts(tables.trials, known),
-        groups=groups,
-        files=(
-            *((name, name) for name in OVERVIEW if folder.root / name in folder.files),
-            *printed.files,
-        ),
-        links=links or {},
-        links_need=links_need,
-        pictures=pictures,
-        against=papers.chapter(printed, anchors_of(groups)),
-        search=None
-        if searching is None
-        else write_searching(folder, searching, tables.trials, found_of, known),
-    )
-    path = folder.write("index.html", render(page))
+        groups = provenance.groups(tables.trials, known)
+        page = Page(
+            title=title,
+            study_text=study_text,
+            main=overview,
+            chapters=tuple(draft.chapter for draft in drafts),
+            known=known,
+            failures=findings.failures(known),
+            notes=tuple(_notes(study, n_figures)),
+            facts=provenance.facts(tables.trials, known),
+            groups=groups,
+            files=(
+                *((name, name) for name in OVERVIEW if folder.root / name in folder.files),
+                *printed.files,
+            ),
+            links=links or {},
+            links_need=links_need,
+            against=papers.chapter(printed, anchors_of(groups)),
+            search=None
+            if searching is None
+            else write_searching(folder, searching, tables.trials, found_of, known),
+        )
+
+        def pictures() -> tuple[Pictures, list[Pictures]]:
+            """Of the study, and of each chapter; waits for those that are still being drawn."""
+            return (
+                [one.finish(folder) for one in together if one is not None],
+                [[one.finish(folder) for one in draft.sketches] for draft in drafts],
+            )
+
+        path = folder.write("index.html", render(page, pictures))
     return Report(path, formats.markdown(overview), tuple(sorted(folder.files)))
 
 
@@ -215,14 +227,10 @@ class _Study:
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """A chapter whose figures are being drawn."""
+    """A chapter, and its figures, which are being drawn."""
 
     chapter: Chapter
     sketches: tuple[Sketch, ...]
-
-    def finish(self, folder: Folder) -> Chapter:
-        pictures = tuple(one.finish(folder) for one in self.sketches)
-        return replace(self.chapter, pictures=pictures)
 
 
 def _draft(
@@ -255,7 +263,7 @@ def _draft(
     ]
     sketches = (sketch(folder, name, plan, painters) for plan in wanted)
     kept = tuple(one for one in sketches if one is not None)
-    return _Draft(Chapter(said, evidence, sheet, aligned, (), shared), kept)
+    return _Draft(Chapter(said, evidence, sheet, aligned, shared), kept)
 
 
 def _write_tables(

@@ -11,7 +11,6 @@ from functools import lru_cache
 
 import numpy as np
 from jaxtyping import Float, Int
-from scipy import special
 
 from analysis.intervals import NONE, Interval, percentiles
 
@@ -114,4 +113,6 @@ def widening(n: int, level: float) -> float:
     Statistician 69, 371).
     """
     tail = (1 + level) / 2
+    from scipy import special  # a quarter of a second that processes which draw do not need
+
     return float(np.sqrt(n / (n - 1)) * special.stdtrit(n - 1, tail) / special.ndtri(tail))

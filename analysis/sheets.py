@@ -11,7 +11,6 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from analysis import labels
-from analysis.blocks import Lineup
 from analysis.evidence import Evidence
 from analysis.gaps import Paired
 from analysis.intervals import NONE, Interval, t_intervals
@@ -96,8 +95,8 @@ def main_sheet(found: Sequence[Evidence], known: Roster) -> Sheet:
     lines = []
     for evidence in found:
         task = _task_text(evidence, known)
-        rows = [_source_line(evidence, known, ablations), _mean_line(evidence, known, ablations)]
-        lines += [replace(line, heads=(task, *line.heads)) for line in rows]
+        of = _Lines(evidence, known, ablations)
+        lines += [replace(line, heads=(task, *line.heads)) for line in (of.source(), of.mean())]
     title = "The source language, and the mean of the other languages"
     return Sheet("main", title, ("Task", "Source → target"), ablations, tuple(lines))
 
@@ -107,51 +106,130 @@ def target_sheet(evidence: Evidence, known: Roster, name: str) -> Sheet:
     block = evidence.block
     setting = known.settings[block.lineup.setting]
     ablations = block.lineup.ablations
-    lines = [_mean_line(evidence, known, ablations)]
-    lines += [_target_line(evidence, known, ablations, t) for t in range(len(block.targets))]
+    of = _Lines(evidence, known, ablations)
+    lines = [of.mean(), *(of.target(t) for t in range(len(block.targets)))]
     several = len({setting.encoder for setting in known.settings}) > 1
     title = f"{setting_title(setting, several_encoders=several)}: {labels.metric(block.metric)}"
     return Sheet(name, f"{title} on {block.family}", ("Target",), ablations, tuple(lines))
 
 
-def _source_line(evidence: Evidence, known: Roster, ablations: Sequence[str]) -> Line:
-    block = evidence.block
-    if block.source is not None:
-        return _target_line(evidence, known, ablations, block.source)
-    source = known.settings[block.lineup.setting].source
-    reason = f"no test set of family {block.family} in {labels.language(source)}"
-    numbers = tuple(Number(math.nan, reason=reason) for _ in ablations)
-    return Line((_arrow(source, source),), _address(evidence, known, "", source), numbers)
+class _Lines:
+    """The lines of one block.
 
+    Args:
+        evidence: Where numbers come from.
+        known: Who took part.
+        ablations: Columns.
+    """
 
-def _target_line(evidence: Evidence, known: Roster, ablations: Sequence[str], target: int) -> Line:
-    block = evidence.block
-    source = known.settings[block.lineup.setting].source
-    language, treebank = block.targets[target], block.treebanks[target]
-    head = _arrow(source, source) if language == source else labels.language(language)
-    head += f" ({treebank})" if block.targets.count(language) > 1 else ""
-    scores, delta, spread = evidence.scores, evidence.delta, evidence.spread
-    both = None if spread is None else (spread.scores[:, target], spread.delta[:, target])
-    numbers = _numbers(
-        evidence,
-        known,
-        ablations,
-        (target,),
-        scores[:, target],
-        None if delta is None else delta[:, target],
-        both,
-    )
-    return Line((head,), _address(evidence, known, treebank, language), numbers)
+    def __init__(self, evidence: Evidence, known: Roster, ablations: Sequence[str]) -> None:
+        self._evidence = evidence
+        self._known = known
+        self._ablations = ablations
+        self._ids: dict[tuple[int, bytes], tuple[str, ...]] = {}
 
+    def source(self) -> Line:
+        """The source language."""
+        block = self._evidence.block
+        if block.source is not None:
+            return self.target(block.source)
+        source = self._source
+        reason = f"no test set of family {block.family} in {labels.language(source)}"
+        numbers = tuple(Number(math.nan, reason=reason) for _ in self._ablations)
+        return Line((_arrow(source, source),), self._address("", source), numbers)
 
-def _mean_line(evidence: Evidence, known: Roster, ablations: Sequence[str]) -> Line:
-    block = evidence.block
-    source = known.settings[block.lineup.setting].source
-    head = f"{labels.language(source)} → mean of {len(block.others)} others"
-    spread = evidence.spread
-    both = None if spread is None else (spread.scores_x, spread.delta_x)
-    parts = (evidence, known, ablations, block.others, evidence.scores_x, evidence.delta_x, both)
-    return Line((head,), _address(evidence, known, "", "X"), _numbers(*parts), is_mean=True)
+    def target(self, target: int) -> Line:
+        """One target."""
+        evidence, source = self._evidence, self._source
+        block, spread, delta = evidence.block, evidence.spread, evidence.delta
+        language, treebank = block.targets[target], block.treebanks[target]
+        head = _arrow(source, source) if language == source else labels.language(language)
+        head += f" ({treebank})" if block.targets.count(language) > 1 else ""
+        numbers = self._numbers(
+            (target,),
+            evidence.scores[:, target],
+            None if delta is None else delta[:, target],
+            None if spread is None else (spread.scores[:, target], spread.delta[:, target]),
+        )
+        return Line((head,), self._address(treebank, language), numbers)
+
+    def mean(self) -> Line:
+        """The mean over the other languages."""
+        evidence = self._evidence
+        others, spread = evidence.block.others, evidence.spread
+        both = None if spread is None else (spread.scores_x, spread.delta_x)
+        numbers = self._numbers(others, evidence.scores_x, evidence.delta_x, both)
+        head = f"{labels.language(self._source)} → mean of {len(others)} others"
+        return Line((head,), self._address("", "X"), numbers, is_mean=True)
+
+    @property
+    def _source(self) -> str:
+        return self._known.settings[self._evidence.block.lineup.setting].source
+
+    def _address(self, test: str, target: str) -> tuple[str, ...]:
+        block = self._evidence.block
+        setting = self._known.settings[block.lineup.setting]
+        whose = (setting.encoder, setting.task, setting.detail, block.family, block.metric)
+        return (*whose, setting.source, target, test)
+
+    def _numbers(
+        self,
+        targets: tuple[int, ...],
+        scores: Paired,
+        delta: Paired | None,
+        both: tuple[Float[np.ndarray, "a 2"], Float[np.ndarray, "a 2"]] | None,
+    ) -> tuple[Number, ...]:
+        """One number an ablation.
+
+        Args:
+            targets: Which targets the line is about.
+            scores: One value an ablation of the lineup.
+            delta: The same, as difference to the reference.
+            both: Intervals of the two over seeds and sentences.
+        """
+        block = self._evidence.block
+        lineup, reference = block.lineup, block.lineup.reference
+        shown = [part for part in (scores, delta) if part is not None]
+        means, sds, ns = (
+            [getattr(p, name).tolist() for p in shown] for name in ("mean", "sd", "n")
+        )
+        intervals = [t_intervals(part.mean, part.sd, part.n).tolist() for part in shown]
+        has_score = ~np.isnan(block.values[:, list(targets)]).all(axis=1)
+        numbers = []
+        for ablation in self._ablations:
+            if ablation not in lineup.ablations:
+                numbers.append(Number(math.nan, reason="not part of this setting"))
+                continue
+            a = lineup.ablations.index(ablation)
+            is_delta = delta is not None and a != reference
+            behind, against = has_score[a], np.zeros(len(lineup.seeds), bool)
+            if is_delta and reference is not None:
+                behind = against = has_score[a] & has_score[reference]
+            side = int(is_delta)
+            mean, (low, high) = means[side][a], intervals[side][a]
+            ends = NONE if both is None else tuple(both[side][a].tolist())
+            numbers.append(
+                Number(
+                    mean,
+                    is_delta,
+                    sds[side][a],
+                    ns[side][a],
+                    (low, high),
+                    self._trials(a, behind),
+                    self._trials(reference or 0, against),
+                    _why(self._evidence, self._known, a, targets) if math.isnan(mean) else "",
+                    (ends[0], ends[1]),
+                )
+            )
+        return tuple(numbers)
+
+    def _trials(self, ablation: int, seeds: Bool[np.ndarray, " s"]) -> tuple[str, ...]:
+        """Ids of an ablation's trials of some seeds; most lines ask for the same ones."""
+        key = ablation, seeds.tobytes()
+        if key not in self._ids:
+            rows = self._evidence.block.lineup.trials[ablation][seeds].tolist()
+            self._ids[key] = tuple(self._known.trials[i].trial_id for i in rows if i >= 0)
+        return self._ids[key]
 
 
 def _arrow(source: str, target: str) -> str:
@@ -164,74 +242,6 @@ def _task_text(evidence: Evidence, known: Roster) -> str:
     parts = [labels.task(setting.task), labels.metric(evidence.block.metric)]
     parts += [setting.encoder] * several + [setting.detail] * bool(setting.detail)
     return ", ".join([*parts, evidence.block.family])
-
-
-def _address(evidence: Evidence, known: Roster, test: str, target: str) -> tuple[str, ...]:
-    block = evidence.block
-    setting = known.settings[block.lineup.setting]
-    whose = (setting.encoder, setting.task, setting.detail, block.family, block.metric)
-    return (*whose, setting.source, target, test)
-
-
-def _numbers(  # noqa: PLR0917 - one line of a table, from all that it is made of
-    evidence: Evidence,
-    known: Roster,
-    ablations: Sequence[str],
-    targets: tuple[int, ...],
-    scores: Paired,
-    delta: Paired | None,
-    both: tuple[Float[np.ndarray, "a 2"], Float[np.ndarray, "a 2"]] | None,
-) -> tuple[Number, ...]:
-    """One number an ablation.
-
-    Args:
-        evidence: Where they come from.
-        known: Who took part.
-        ablations: Columns.
-        targets: Which targets the line is about.
-        scores: One value an ablation of the lineup.
-        delta: The same, as difference to the reference.
-        both: Intervals of the two over seeds and sentences.
-    """
-    block, lineup = evidence.block, evidence.block.lineup
-    intervals = [
-        t_intervals(part.mean, part.sd, part.n) for part in (scores, delta) if part is not None
-    ]
-    has_score = ~np.isnan(block.values[:, list(targets)]).all(axis=1)
-    numbers = []
-    for ablation in ablations:
-        if ablation not in lineup.ablations:
-            numbers.append(Number(math.nan, reason="not part of this setting"))
-            continue
-        a, reference = lineup.ablations.index(ablation), lineup.reference
-        is_delta = delta is not None and a != reference
-        shown = delta if is_delta and delta is not None else scores
-        low, high = intervals[int(is_delta)][a]
-        ends = NONE if both is None else tuple(both[int(is_delta)][a].tolist())
-        behind, against = has_score[a], np.zeros(len(lineup.seeds), bool)
-        if is_delta and reference is not None:
-            behind = against = has_score[a] & has_score[reference]
-        mean = float(shown.mean[a])
-        numbers.append(
-            Number(
-                mean,
-                is_delta,
-                float(shown.sd[a]),
-                int(shown.n[a]),
-                (float(low), float(high)),
-                _ids(lineup, known, a, behind),
-                _ids(lineup, known, reference or 0, against),
-                _why(evidence, known, a, targets) if math.isnan(mean) else "",
-                (ends[0], ends[1]),
-            )
-        )
-    return tuple(numbers)
-
-
-def _ids(
-    lineup: Lineup, known: Roster, ablation: int, seeds: Bool[np.ndarray, " s"]
-) -> tuple[str, ...]:
-    return tuple(known.trials[i].trial_id for i in lineup.trials[ablation][seeds] if i >= 0)
 
 
 def _why(evidence: Evidence, known: Roster, ablation: int, targets: tuple[int, ...]) -> str:

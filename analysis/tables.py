@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from jaxtyping import Int
 
 from analysis.layout import (
     CURRENT,
@@ -206,17 +208,25 @@ def _trials_of_several(trials: pa.Table) -> list[str]:
 
 def _in_order(rows: pa.Table, commits: pa.Array) -> pa.Table:
     """The rows of these commits, in the order of the commits and else as they are."""
-    rank = pc.index_in(rows.column("commit_id"), commits)
-    if not rank.null_count:
-        ranks = rank.to_numpy()
-        if (ranks[1:] >= ranks[:-1]).all():
-            return rows  # as compaction leaves them: millions of rows are not copied
-    rows = rows.append_column("rank", rank).filter(pc.is_valid(rank))
-    ranks = rows.column("rank").to_numpy()
-    rows = rows.drop_columns(["rank"])
+    ranks = _ranks(rows.column("commit_id"), commits)
+    if (ranks < 0).any():
+        rows, ranks = rows.filter(pa.array(ranks >= 0)), ranks[ranks >= 0]
     if (ranks[1:] >= ranks[:-1]).all():
-        return rows.combine_chunks()
-    return rows.take(pa.array(ranks.argsort(kind="stable"))).combine_chunks()
+        return rows  # as a compaction leaves them: millions of rows are not copied
+    order = ranks.argsort(kind="stable")
+    return rows.combine_chunks().take(pa.array(order))
+
+
+def _ranks(ids: pa.ChunkedArray, commits: pa.Array) -> Int[np.ndarray, " rows"]:
+    """Place of each row's commit among these; -1 for none of them."""
+    parts = []
+    for chunk in ids.chunks:
+        if pa.types.is_dictionary(chunk.type):  # a look at each commit, not at each row
+            known = pc.fill_null(pc.index_in(chunk.dictionary, commits), -1).to_numpy()
+            parts.append(known[chunk.indices.to_numpy()])
+        else:
+            parts.append(pc.fill_null(pc.index_in(chunk, commits), -1).to_numpy())
+    return np.concatenate(parts) if parts else np.zeros(0, np.int32)
 
 
 def _first_of_each(rows: pa.Table, natural: tuple[str, ...], trials: list[str]) -> pa.Table:

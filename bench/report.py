@@ -19,6 +19,7 @@ import pyarrow as pa
 from jaxtyping import Int
 
 from analysis.layout import CURRENT, Current, Part
+from analysis.pictures import start_painters
 from analysis.report import write_report
 from analysis.schema import CURVES, SCORES, SIMILARITY, TRIALS
 from analysis.tables import Tables, write_tables
@@ -174,9 +175,12 @@ def fill(folder: Path, tables: Tables) -> None:
 def measure(folder: Path) -> dict[str, object]:
     """Open a store as `sweep report` does, and write its report, in this process."""
     wall, cpu = time.perf_counter(), time.process_time()
-    tables = Ledger(str(folder)).tables(is_lean=True)
-    read_s = time.perf_counter() - wall
-    report = write_report(tables, folder / "report", title="made up", targets=TARGETS, seeds=None)
+    with start_painters(ENCODERS * len(TASKS) * len(SOURCES)) as painters:
+        tables = Ledger(str(folder)).tables(is_lean=True)
+        read_s = time.perf_counter() - wall
+        report = write_report(
+            tables, folder / "report", title="made up", targets=TARGETS, painters=painters
+        )
     theirs = resource.getrusage(resource.RUSAGE_CHILDREN)
     return {
         "wall_s": round(time.perf_counter() - wall, 1),

@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from analysis.aside import read_sentences
+from analysis.pictures import start_painters
 from analysis.report import Report, write_report
 from analysis.schema import TRIALS
 from analysis.searching import Searching
@@ -52,29 +53,33 @@ def report_study(
     """
     reported = opened.reported
     ids = [trial.trial_id for trial in reported if not trial.is_open]
-    tables = opened.ledger.tables(ids, is_lean=True)
-    if not tables.trials.num_rows:
-        raise StudyError(
-            f"{opened.study.name}: no trial has ended yet in {opened.store}. "
-            "Run it first, or give its --storage."
+    specs = [trial.spec for trial in reported]
+    settings = {(spec.task, spec.source, spec.encoder.name) for spec in specs if spec.train}
+    with start_painters(len(settings)) as painters:  # they take as long to start as tables to read
+        tables = opened.ledger.tables(ids, is_lean=True)
+        if not tables.trials.num_rows:
+            raise StudyError(
+                f"{opened.study.name}: no trial has ended yet in {opened.store}. "
+                "Run it first, or give its --storage."
+            )
+        similarity, links = opened.study.similarity, run_links(opened)
+        return write_report(
+            with_defaults(tables),
+            report_folder(opened, out),
+            title=opened.study.name,
+            study_text=study_text(name, overrides),
+            targets=_targets(opened),
+            seeds={trial.spec.seed for trial in reported if trial.phase == "report"},
+            planned=planned_rows(reported),
+            sentences=read_sentences(opened.store, ids),
+            overlaps=read_overlap(opened.store),
+            measure=similarity.measures[0] if similarity else "",
+            painters=painters,
+            against=against,
+            searching=_searching(opened),
+            links={trial_id: link.page for trial_id, link in links.items()},
+            links_need=next((link.command for link in links.values()), ""),
         )
-    similarity, links = opened.study.similarity, run_links(opened)
-    return write_report(
-        with_defaults(tables),
-        report_folder(opened, out),
-        title=opened.study.name,
-        study_text=study_text(name, overrides),
-        targets=_targets(opened),
-        seeds={trial.spec.seed for trial in reported if trial.phase == "report"},
-        planned=planned_rows(reported),
-        sentences=read_sentences(opened.store, ids),
-        overlaps=read_overlap(opened.store),
-        measure=similarity.measures[0] if similarity else "",
-        against=against,
-        searching=_searching(opened),
-        links={trial_id: link.page for trial_id, link in links.items()},
-        links_need=next((link.command for link in links.values()), ""),
-    )
 
 
 def _searching(opened: Opened) -> Searching | None:

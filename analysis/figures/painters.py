@@ -4,6 +4,7 @@ A figure takes a third of a second of one core, and one process draws one at a t
 does not depend on who draws it: the same data give the same bytes.
 """
 
+import gc
 import os
 import pickle
 import queue
@@ -41,7 +42,7 @@ class Painters:
         self._threads = ThreadPoolExecutor(n) if expected > _FEW and n > 1 else None
         if self._threads is not None:
             for _ in range(n):
-                self._all.append(_start())
+                self._all.append(_start(paint.__module__))
                 self._idle.put(self._all[-1])
 
     def draw(self, data: object) -> Future[Files]:
@@ -94,19 +95,21 @@ class Painters:
             process.wait()
 
 
-def _start() -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-c", f"from {__name__} import serve; serve()"]
+def _start(module: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-c", f"import {module}; from {__name__} import serve; serve()"]
     paths = os.pathsep.join(path for path in sys.path if path)
     return subprocess.Popen(  # noqa: S603 - ourselves
         command,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        env=os.environ | {"PYTHONPATH": paths},
+        env=os.environ | {"PYTHONPATH": paths, "OPENBLAS_NUM_THREADS": "1"},
     )
 
 
 def serve() -> None:
     """Draw what comes in by standard input, until it ends."""
+    gc.freeze()  # a figure makes ten thousand objects; to look through all there are takes a tenth
+    gc.set_threshold(50_000, 20, 100)
     out: BinaryIO = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # whatever else is printed goes there
     while True:
