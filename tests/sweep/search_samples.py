@@ -36,7 +36,7 @@ TPE = {
 }
 
 
-def study_of(store: Path, search: dict[str, object], /, **changes: object) -> Study:
+def study_of(store: Path | str, search: dict[str, object], /, **changes: object) -> Study:
     """Two ablations of one task and source, three seeds, three epochs."""
     return made.study_of(
         store,
@@ -162,11 +162,13 @@ def scores(spec: TrialSpec, request: Request) -> dict[tuple[str, str], float]:
 
 def start(job: Job) -> Generator[CurvePoint, bool, Outcome]:
     """Run a job over the landscape and commit it; kills the driver where a file says so."""
-    with Path(job.store, "runs").open("a") as log:
+    folder = Path(job.workspace.cache if "://" in job.store else job.store)
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "runs").open("a") as log:
         log.write(f"{job.job_id}\n")
     began = datetime.now(UTC)
-    kill = Path(job.store, "kill-at")
-    if kill.exists() and len(made.runs(Path(job.store))) == int(kill.read_text()):
+    kill = folder / "kill-at"
+    if kill.exists() and len(made.runs(folder)) == int(kill.read_text()):
         kill.unlink()
         os.kill(os.getpid(), signal.SIGKILL)
     if job.spec.hyper.learning_rate > 0.05:  # too high: diverges, every time

@@ -37,6 +37,12 @@ def run(study: Study, workers: int = 1) -> RunSummary:
     return run_study(study, workers=workers, console=console, worker=made.WORKER)
 
 
+def ends(store: object) -> list[str]:
+    """The commits of a store; those of failures have a random end, which is left out."""
+    rows = Ledger(str(store)).table("trials").to_pylist()
+    return sorted(row["commit_id"].partition(".failed")[0] for row in rows)
+
+
 def states(store: Path) -> dict[str, int]:
     """How many trials ended how, by phase and status."""
     rows = Ledger(str(store)).table("trials").to_pylist()
@@ -126,11 +132,25 @@ def test_a_killed_driver_loses_no_point(tmp_path: Path) -> None:
     assert done.returncode == -9, done.stderr.decode()
     summary = run(made.study_of(wild, SEARCH))
     assert summary.is_complete
-    one, other = (Ledger(str(folder)).table("trials").to_pylist() for folder in (calm, wild))
-    names = [sorted(r["commit_id"].partition(".failed")[0] for r in rows) for rows in (one, other)]
-    assert names[0] == names[1]
+    assert ends(calm) == ends(wild)
     assert sorted(run_samples.runs(calm)) == sorted(set(run_samples.runs(wild)))
     assert len(run_samples.runs(wild)) == len(run_samples.runs(calm)) + 1
+
+
+@pytest.mark.slow
+def test_a_search_in_a_bucket_is_that_in_a_folder(bucket: str, tmp_path: Path) -> None:
+    """Asks, prunings and winners are written to S3 and read from there as from a disk."""
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    asked = [run(made.study_of(store, SEARCH)) for store in (bucket, folder)]
+    assert asked[0].pruned > 0
+    assert [one.is_complete for one in asked] == [True, True]
+    assert ends(bucket) == ends(folder)
+    again = run(made.study_of(bucket, SEARCH))
+    assert (again.is_complete, again.already) == (True, asked[0].done)
+    more = run(made.study_of(bucket, SEARCH | {"trials": 10}))
+    assert more.is_complete
+    assert set(ends(folder)) < set(ends(bucket))
 
 
 def test_a_point_that_cannot_be_trained_is_void(tmp_path: Path) -> None:
