@@ -11,7 +11,7 @@ from collections import defaultdict
 
 from scipy.stats import spearmanr
 
-from analysis.tables import read_tables
+from analysis.tables import Tables, read_tables
 from trainables.toy.languages import LANGUAGES, SOURCE, distances
 
 METRICS = {"upos": "accuracy", "parsing": "las"}
@@ -19,7 +19,7 @@ METRICS = {"upos": "accuracy", "parsing": "las"}
 PARTS = ("order", "lexicon", "script", "affixes", "visible", "total")
 
 
-def gaps(tables, task: str) -> dict[str, float]:  # noqa: ANN001 - analysis.tables.Tables
+def gaps(tables: Tables, task: str) -> dict[str, float]:
     """Language -> mean over seeds of the source's score minus its own, in points."""
     reported = {
         row["trial_id"]
@@ -38,7 +38,7 @@ def gaps(tables, task: str) -> dict[str, float]:  # noqa: ANN001 - analysis.tabl
     return {code: 100 * (means[SOURCE] - means[code]) for code in LANGUAGES if code in means}
 
 
-def similarities(tables, state: str) -> dict[str, float]:  # noqa: ANN001 - as above
+def similarities(tables: Tables, state: str) -> dict[str, float]:
     """Language -> mean CKA with the source over layers 1 to 12 and all trials."""
     values = defaultdict(list)
     for row in tables.similarity.to_pylist():

@@ -69,7 +69,7 @@ def accuracy(prediction: Any) -> dict[str, float]:  # noqa: ANN401 - untyped lib
     return {"accuracy": float(right.mean())}
 
 
-class WarmTrainer(Trainer):
+class WarmTrainer(Trainer):  # type: ignore[misc] # ships no types we could follow
     """The library's loop with our rates."""
 
     def __init__(self, spec: TrialSpec, **arguments: Any) -> None:  # noqa: ANN401 - the library's own

@@ -22,7 +22,7 @@ from sweep.tune import TuneExecutor
 
 HEAD = "ray.head.default"  # the provider's own name for it
 MOST = 3
-SHARE = {"cpus": 0.25, "gpus": 0.5}  # two trials a node
+CPUS, GPUS = 0.25, 0.5  # two trials a node
 N_BUSY = 5
 LIMIT_S = 500
 
@@ -173,10 +173,11 @@ def main() -> None:
     cluster.start()
     code = {"env_vars": {"PYTHONPATH": os.environ["PYTHONPATH"]}}
     ray.init("auto", log_to_driver=False, logging_level=logging.ERROR, runtime_env=code)
-    jobs = [job(folder, LONG), *(job(folder, f"{BUSY}{i}") for i in range(N_BUSY))]
+    names = [LONG, *(f"{BUSY}{i}" for i in range(N_BUSY))]
+    jobs = [job(folder, name, gpus=GPUS) for name in names]
     threading.Thread(target=story.tell, daemon=True).start()
     executor = TuneExecutor(
-        len(jobs), **SHARE, address="auto", worker="cluster_jobs:start", idle_s=2.0
+        len(jobs), cpus=CPUS, address="auto", worker="cluster_jobs:start", idle_s=2.0
     )
     executor.run(FixedSchedule(jobs), notes)
     story.seen["ended"] = round(time.monotonic() - story.began, 1)

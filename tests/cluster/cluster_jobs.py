@@ -36,15 +36,17 @@ SPEC = TrialSpec(
 )
 
 
-def job(store: Path, name: str) -> Job:
-    """A job of that name."""
+def job(store: Path, name: str, gpus: float = 0.0) -> Job:
+    """A job of that name, with its share of a GPU."""
     return Job(
         job_id=name,
         trial_id=name,
         study="made-up",
         spec=replace(SPEC),
         request=Request(),
-        workspace=Workspace(checkpoints=f"{store}/checkpoints/{name}", cache=f"{store}/cache"),
+        workspace=Workspace(
+            checkpoints=f"{store}/checkpoints/{name}", cache=f"{store}/cache", gpus=gpus
+        ),
         store=str(store),
     )
 
