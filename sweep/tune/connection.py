@@ -15,7 +15,7 @@ from ray._private import worker as ray_worker
 from ray.exceptions import AuthenticationError, RayError
 
 from sweep.commit import CODE_VARIABLE, code_version
-from sweep.executor import ClusterError, thread_limits
+from sweep.executor import ClusterError, environment, thread_limits
 from sweep.tune.mending import replaced
 
 _log = logging.getLogger(__name__)
@@ -25,6 +25,8 @@ TUNE_ENVIRONMENT = {
     "RAY_CHDIR_TO_TRIAL_DIR": "0",  # paths mean the same in the worker as here
     "RAY_USAGE_STATS_ENABLED": "0",  # no telemetry
     "RAY_agent_register_timeout_ms": "120000",  # a busy machine's agents start late; 20 s end all
+    # So do workers; after 60 s Ray would kill them half started, and start others, without end.
+    "RAY_worker_register_timeout_seconds": "600",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # a trial without GPU share keeps the variables
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",  # half the driver's time per trial
     "TUNE_DISABLE_SIGINT_HANDLER": "1",  # ours also hears SIGTERM
@@ -70,6 +72,7 @@ def connected(slots: Slots) -> Iterator[None]:
         "runtime_env": {"env_vars": limits},
     }
     with ExitStack() as patches:
+        patches.enter_context(environment(TUNE_ENVIRONMENT))
         # The raylet's remarks go to our standard output otherwise; outcomes say as much.
         patches.enter_context(replaced(ray_worker, "print_to_stdstream", lambda *_, **__: None))
         if slots.address:

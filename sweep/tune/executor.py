@@ -16,7 +16,12 @@ from ray import tune
 from sweep.executor import WORKER, Interrupt, Watch, environment
 from sweep.schedule import Schedule
 from sweep.tune.connection import TUNE_ENVIRONMENT, connected
-from sweep.tune.mending import idle_actors_leave, silent, survive_memory_kills
+from sweep.tune.mending import (
+    idle_actors_leave,
+    silent,
+    starting_actors_stay,
+    survive_memory_kills,
+)
 from sweep.tune.trials import Ear, Feed, Worker
 
 
@@ -85,7 +90,8 @@ class TuneExecutor:
                 cpus=self.cpus,
                 config={"worker": self.worker, "mark": self.mark if self.address else None},
             )
-            self._fit(feed, stop, folder)
+            with starting_actors_stay(lambda: feed.has_more):
+                self._fit(feed, stop, folder)
             if stop.is_set:
                 raise KeyboardInterrupt
 

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -50,6 +50,36 @@ def idle_actors_leave(after_s: float) -> Iterator[None]:
         original(self, force_all=force_all or is_over)
 
     with replaced(TuneController, "_cleanup_cached_actors", impatient):
+        yield
+
+
+@contextmanager
+def starting_actors_stay(has_more: Callable[[], bool]) -> Iterator[None]:
+    """Let an actor that is starting serve the trial that it was started for.
+
+    Tune gives an actor that becomes free to the first trial that waits, and ends the one that is
+    starting for it. Where trials are shorter than the start of an actor (half a minute on a busy
+    machine) the actors that came first serve all trials, and the others are started and ended for
+    ever: 8 of 16 slots stood empty. Seen in 2.60.
+
+    Args:
+        has_more: Whether another trial is at hand for the actor that is free; if none is, the
+            first trial that waits takes it all the same.
+    """
+    original = TuneController._maybe_reuse_cached_actor  # noqa: SLF001 - as above
+
+    def patient(self: TuneController, trial: Any) -> bool:  # noqa: ANN401 - ray's type
+        own = self._trial_to_actor.get(trial)
+        is_starting = (
+            own is not None
+            and self._actor_manager.is_actor_started(own)  # it has its resources
+            and own not in self._started_actors
+        )
+        if is_starting and trial not in self._resetting_trials and has_more():
+            return False
+        return bool(original(self, trial))
+
+    with replaced(TuneController, "_maybe_reuse_cached_actor", patient):
         yield
 
 

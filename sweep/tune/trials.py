@@ -104,6 +104,8 @@ class Feed(SearchAlgorithm):  # type: ignore[misc] # ray ships no types we could
         self._cpus = cpus
         self._config = config
         self._live: dict[str, _Live] = {}
+        self.has_more = True
+        """Whether the schedule had a job when it was asked last."""
         self._spec: dict[str, Any] = {}
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Feed":
@@ -133,6 +135,7 @@ class Feed(SearchAlgorithm):  # type: ignore[misc] # ray ships no types we could
         if self._finished or len(self._live) >= self._workers:
             return None
         job = self._schedule.next()
+        self.has_more = job is not None
         if job is None:
             if not self._live and not self._schedule.is_done():
                 raise RuntimeError("the schedule hands out no job although none is running")

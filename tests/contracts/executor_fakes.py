@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 import threading
+import time
 from collections.abc import Generator
 from dataclasses import replace
 from pathlib import Path
@@ -110,6 +111,8 @@ def _before(job: Job) -> None:
             port = int(Path(job.store, "port").read_text())
             with socket.create_connection(("127.0.0.1", port), timeout=120) as line:
                 line.recv(1)
+        case "nap":
+            time.sleep(0.2)
         case "hang":
             with Path(job.store, "pipe").open("w") as pipe:
                 pipe.write(f"{os.getpid()}\n")

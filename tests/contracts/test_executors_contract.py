@@ -4,6 +4,7 @@ import os
 import select
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -116,6 +117,16 @@ def test_runs_every_job_once_and_reports_its_epochs(kind: str, tmp_path: Path) -
     assert sorted(notes.started_ids) == names
     assert sorted(notes.ends) == [(name, "done", None, False) for name in names]
     assert sorted(notes.epochs) == [(name, epoch) for name in names for epoch in (1, 2)]
+
+
+@pytest.mark.parametrize("kind", [pytest.param("tune", marks=RAY)], indirect=True)
+def test_slots_are_filled_though_jobs_end_before_an_actor_starts(kind: str, tmp_path: Path) -> None:
+    """Jobs of a fifth of a second: the second actor, which takes seconds to start, serves, too."""
+    jobs = [fakes.job(tmp_path, f"job{i:03}", "nap", epochs=1) for i in range(150)]
+    make(kind).run(FixedSchedule(jobs), Notes())
+    served = Counter(process for *_, process in fakes.lines(tmp_path, "commit"))
+    assert len(served) == 2
+    assert min(served.values()) > 30
 
 
 @pytest.mark.parametrize("kind", EVERY, indirect=True)
