@@ -118,10 +118,8 @@ def real(study: str, store: str, workers: int) -> dict[str, Any]:
     done = [row for row in done if row["trial_id"] in trials]
     n = max(2, len(done) // 20)
     asked = {name: trial.request for name, trial in trials.items()}
-    first = kept.filter(
-        pa.compute.is_in(
-            kept.column("trial_id"), pa.array([row["trial_id"] for row in done[:n]], pa.string())
-        )
+    first = rows.filter(
+        pa.compute.less_equal(rows.column("finished"), max(row["finished"] for row in done[:n]))
     )
     threads = float(done[0]["threads"] or 1)
     rest = [trials[row["trial_id"]] for row in done[n:]]

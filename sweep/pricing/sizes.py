@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from trainables.data.treebanks import part_of
+from trainables.encoders.fingerprint import folder_of
 from trainables.spec import DataRef, EncoderRef
 
 PIECES_PER_WORD = 1.5
@@ -147,8 +148,7 @@ def _listed(code: str, split: str) -> Size:
 
 def _config(encoder: EncoderRef) -> Mapping[str, Any] | None:
     """`config.json` of an encoder that is here; None for one that is not."""
-    folder = Path(encoder.location or encoder.name).expanduser()
-    path: str | Path | None = folder / "config.json"
+    path: str | Path | None = folder_of(encoder.location or encoder.name) / "config.json"
     if encoder.revision:
         from huggingface_hub import try_to_load_from_cache
 

@@ -43,7 +43,9 @@ _DRAWS = 400
 _QUANTILES = (5.0, 95.0)
 
 _LEAST = 0.05
-"""Shorter parts are rounding and clock noise: they teach nothing."""
+"""Shorter parts, in seconds, are taken for this long: how much shorter is rounding and noise."""
+
+_UNKNOWN = float("nan")
 
 Effects = tuple[str, ...]
 """Names of the effects that a job has, such as `task=upos`."""
@@ -204,11 +206,12 @@ class Speeds:
     ) -> Iterator[tuple[Kind, tuple[float, float, float]]]:
         """Trials that were trained whole, in one go: their kind, and seconds by part."""
         columns = [
-            *("trial_id", "spec", "status", "kind", "device", "threads", "gpu_share"),
+            *("trial_id", "commit_id", "spec", "status", "kind", "device", "threads", "gpu_share"),
             "resumed_epochs",
             *("load_s", "train_s", "evaluate_s", "similarity_s"),
         ]
         nothing = Request()
+        cold = _first_of_workers(trials)
         for row in trials.select(columns).to_pylist():
             device = device_named(row["device"] or "")
             is_whole = row["status"] == "done" and row["kind"] == "train"
@@ -221,9 +224,20 @@ class Speeds:
             kind = self._kind(
                 spec, request or nothing, spec.train is not None, device=device, share=share
             )
-            looked = row["evaluate_s"] if request else 0.0
-            rest = row["load_s"] + row["similarity_s"] if request else 0.0
+            looked = row["evaluate_s"] if request else _UNKNOWN
+            is_telling = request and row["commit_id"] not in cold
+            rest = row["load_s"] + row["similarity_s"] if is_telling else _UNKNOWN
             yield kind, (row["train_s"], looked, rest)
+
+
+def _first_of_workers(trials: pa.Table) -> set[str]:
+    """Commits of the first trial of each worker process: it waited for imports and the encoder."""
+    columns = (trials.column(name).to_pylist() for name in ("started", "commit_id", "host", "pid"))
+    first: dict[tuple[str, int], str] = {}
+    known = (row for row in zip(*columns, strict=True) if None not in row)
+    for _, commit_id, host, pid in sorted(known):
+        first.setdefault((host, pid), commit_id)
+    return set(first.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,7 +285,11 @@ def _fit(rows: Sequence[tuple[Effects, float, float]]) -> _Part:
     `(S^-1 + X'X / s^2)^-1` and their mean that times `X'y / s^2`. The noise is estimated from the
     residuals, with the degrees of freedom that the effects leave, and drawn to its prior.
     """
-    told = [(e, np.log(real / model)) for e, model, real in rows if min(model, real) > _LEAST]
+    told = [
+        (e, np.log(max(real, _LEAST) / model))
+        for e, model, real in rows
+        if model > _LEAST and not np.isnan(real)
+    ]
     if not told:
         return _Part()
     names = {name: i for i, name in enumerate(sorted({name for e, _ in told for name in e}))}

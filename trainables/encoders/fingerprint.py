@@ -48,7 +48,7 @@ def encoder_ref(model: str, revision: str | None = None) -> EncoderRef:
             weights in safetensors, custom code, or a config without a number of layers.
     """
     is_shipped = model in SHIPPED_ENCODERS
-    folder = PACKAGE / SHIPPED_ENCODERS[model] if is_shipped else Path(model).expanduser()
+    folder = folder_of(model)
     if not folder.is_dir():
         if folder.is_absolute() or model.startswith((".", "~")) or model.count("/") > 1:
             raise EncoderError(f"encoder '{model}': no such folder. Check the path.")
@@ -192,6 +192,15 @@ def _hub_ref(model: str, revision: str | None) -> EncoderRef:
     )
 
 
+def folder_of(location: str) -> Path:
+    """Where the files of a location would lie, if it is a folder or an encoder that ships.
+
+    What ships lies with the code, which may be elsewhere on another machine.
+    """
+    shipped = SHIPPED_ENCODERS.get(location)
+    return PACKAGE / shipped if shipped else Path(location).expanduser()
+
+
 def local_folder(ref: EncoderRef) -> Path:
     """The folder that holds a pinned encoder; a hub model is fetched once per machine.
 
@@ -200,9 +209,7 @@ def local_folder(ref: EncoderRef) -> Path:
             what the study was planned with.
     """
     if not ref.fingerprint.startswith("hub:"):
-        # What ships lies with the code, which may be elsewhere on another machine.
-        shipped = SHIPPED_ENCODERS.get(ref.location)
-        folder = PACKAGE / shipped if shipped else Path(ref.location)
+        folder = folder_of(ref.location)
         if not folder.is_dir():
             raise EncoderError(
                 f"encoder '{ref.name}': {folder} is not a folder on this machine. Use a path that "

@@ -3,6 +3,7 @@
 import json
 import math
 from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pyarrow as pa
@@ -137,6 +138,22 @@ def test_a_trial_of_another_study_teaches_training_only(plan):
     told = speeds(plan, rows).forecast(jobs([upos]), T4, 1.0)
     train, evaluate, rest = modelled([upos])[0]
     assert told.total.mean == pytest.approx(3 * train + evaluate + rest, rel=0.05)
+
+
+def test_the_first_trial_of_a_worker_says_nothing_of_loading(plan):
+    """It waited for imports: a worker that took 60 s once and nothing since loads in no time."""
+    lefts = plan.left[1:9]
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+    rows = [
+        row(left, train, look, 60.0 if i == 0 else 0.0, host="here", pid=7,
+            started=start + timedelta(minutes=i))
+        for i, (left, (train, look, _)) in enumerate(zip(lefts, modelled(lefts), strict=True))
+    ]  # fmt: skip
+    without = [real | {"load_s": 0.0} for real in rows[1:]]
+    told = [
+        speeds(plan, some).forecast(jobs(lefts), T4, 1.0).total.mean for some in (rows, without)
+    ]
+    assert told[0] == pytest.approx(told[1], rel=0.02)
 
 
 def test_a_trial_that_had_a_share_of_a_card_is_held_against_that_share(plan):

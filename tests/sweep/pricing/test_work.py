@@ -144,6 +144,8 @@ def test_an_encoder_says_its_shape_or_is_listed(tmp_path):
         name="FacebookAI/xlm-roberta-large", location="", fingerprint="", n_layers=1
     )
     unknown = EncoderRef(name="me/mine", location="", fingerprint="f", n_layers=1)
+    shipped = EncoderRef(name="toy", location="toy", fingerprint="f", n_layers=12)
+    assert shape_of(shipped).hidden == 64
     assert shape_of(folder) == Shape(layers=12, hidden=384, inner=1536, vocabulary=99)
     assert (shape_of(listed).layers, shape_of(listed).hidden) == (24, 1024)
     assert not shape_of(unknown).is_known
