@@ -21,6 +21,12 @@ TOLERANCE = 0.02
 _TASK, _TARGET, _EVAL_SET, _METRIC = (
     ADDRESS.index(name) for name in ("task", "target", "eval_set", "metric")
 )
+ITSELF = "itself"
+"""In place of a source: every language by a model of its own."""
+
+_Key = tuple[str, str, str]
+"""Task, source, metric."""
+
 _NOISE = 1e-9
 _DECIMALS = 10
 """Kept before ranks are taken: noise of doubles is no rank."""
@@ -31,7 +37,8 @@ class Agreement:
     """How well ours agree with one table on one task and source.
 
     Attributes:
-        table, task, source, metric, encoder: What is compared.
+        table, task, source, metric, encoder: What is compared; `ITSELF` for sources that were
+            tested on themselves only.
         n_printed: Printed cells.
         n_missing: Those of which we have no number.
         n_left_out: Those that both have and that do not count: suspect cells, printed means.
@@ -73,13 +80,24 @@ def agreements(tables: Sequence[Beside], published: Published) -> tuple[Agreemen
     """Agreement by table, task, source and metric, of tables of scores."""
     found = []
     for table in tables:
-        groups: dict[tuple[str, str, str], list[Pair]] = defaultdict(list)
+        groups: dict[_Key, list[Pair]] = defaultdict(list)
         for pair in table.pairs:
             query = pair.spot.query
             if query.kind == "score":
                 groups[query.task, query.source, pair.spot.printed[_METRIC]].append(pair)
-        found += [_agreement(table, key, pairs, published) for key, pairs in groups.items()]
+        found += [
+            _agreement(table, key, pairs, published) for key, pairs in _joined(groups).items()
+        ]
     return tuple(found)
+
+
+def _joined(groups: Mapping[_Key, list[Pair]]) -> dict[_Key, list[Pair]]:
+    """Sources tested on themselves only make one group: a line of one cell says little."""
+    found: dict[_Key, list[Pair]] = {}
+    for (task, source, metric), pairs in groups.items():
+        is_own = all(pair.spot.printed[_TARGET] == source for pair in pairs)
+        found.setdefault((task, ITSELF if is_own else source, metric), []).extend(pairs)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,9 +148,7 @@ class _Delta:
     is_zero: bool
 
 
-def _agreement(
-    table: Beside, key: tuple[str, str, str], pairs: Sequence[Pair], published: Published
-) -> Agreement:
+def _agreement(table: Beside, key: _Key, pairs: Sequence[Pair], published: Published) -> Agreement:
     both = [p for p in pairs if not math.isnan(p.difference) and p.is_like_for_like]
     counted = [p for p in both if not p.is_suspect and not p.spot.query.is_mean]
     if not any(not p.spot.query.is_mean for p in pairs):  # a table of averages only: they count

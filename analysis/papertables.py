@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from analysis import formats, labels, printed
 from analysis.against import Beside, Pair
-from analysis.agreement import Agreement, Reading
+from analysis.agreement import ITSELF, Agreement, Reading
 from analysis.figures.style import to_csv
 
 CSV_COLUMNS = (
@@ -218,7 +218,7 @@ def agreement_rows(found: Sequence[Agreement]) -> list[tuple[str, ...]]:
         (
             one.table.rpartition("-")[2].upper() + (f", {one.encoder}" if several else ""),
             f"{labels.task(one.task)} ({one.metric})",
-            labels.language(one.source),
+            "each itself" if one.source == ITSELF else labels.language(one.source),
             str(one.n_printed),
             str(one.n_missing),
             str(one.n_left_out),

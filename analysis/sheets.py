@@ -96,7 +96,7 @@ def main_sheet(found: Sequence[Evidence], known: Roster) -> Sheet:
     for evidence in found:
         task = _task_text(evidence, known)
         of = _Lines(evidence, known, ablations)
-        lines += [replace(line, heads=(task, *line.heads)) for line in (of.source(), of.mean())]
+        lines += [replace(line, heads=(task, *line.heads)) for line in (of.source(), *of.mean())]
     title = "The source language, and the mean of the other languages"
     return Sheet("main", title, ("Task", "Source → target"), ablations, tuple(lines))
 
@@ -107,7 +107,7 @@ def target_sheet(evidence: Evidence, known: Roster, name: str) -> Sheet:
     setting = known.settings[block.lineup.setting]
     ablations = block.lineup.ablations
     of = _Lines(evidence, known, ablations)
-    lines = [of.mean(), *(of.target(t) for t in range(len(block.targets)))]
+    lines = [*of.mean(), *(of.target(t) for t in range(len(block.targets)))]
     several = len({setting.encoder for setting in known.settings}) > 1
     title = f"{setting_title(setting, several_encoders=several)}: {labels.metric(block.metric)}"
     return Sheet(name, f"{title} on {block.family}", ("Target",), ablations, tuple(lines))
@@ -153,14 +153,16 @@ class _Lines:
         )
         return Line((head,), self._address(treebank, language), numbers)
 
-    def mean(self) -> Line:
-        """The mean over the other languages."""
+    def mean(self) -> tuple[Line, ...]:
+        """The mean over the other languages; no line where none was tested."""
         evidence = self._evidence
         others, spread = evidence.block.others, evidence.spread
+        if not others:
+            return ()
         both = None if spread is None else (spread.scores_x, spread.delta_x)
         numbers = self._numbers(others, evidence.scores_x, evidence.delta_x, both)
         head = f"{labels.language(self._source)} → mean of {len(others)} others"
-        return Line((head,), self._address("", "X"), numbers, is_mean=True)
+        return (Line((head,), self._address("", "X"), numbers, is_mean=True),)
 
     @property
     def _source(self) -> str:
@@ -253,8 +255,6 @@ def _why(evidence: Evidence, known: Roster, ablation: int, targets: tuple[int, .
     missing = [t for t in evidence.lacking[ablation] if t in targets]
     if missing:
         return f"no score on {', '.join(labels.language(block.targets[t]) for t in missing)}"
-    if not targets:
-        return "no other language was tested"
     reference = lineup.reference
     if reference is not None and reference != ablation:
         lacking = _why(evidence, known, reference, targets) if evidence.lacking[reference] else ""

@@ -13,7 +13,7 @@ import pytest
 
 from analysis import papertables
 from analysis.against import beside
-from analysis.agreement import agreements, readings
+from analysis.agreement import ITSELF, agreements, readings
 from analysis.blocks import lineups, main_metrics
 from analysis.cells import scored
 from analysis.measured import results
@@ -410,6 +410,19 @@ def test_treebanks_of_one_language_are_pooled_by_their_words(rows):
     assert las.is_suspect
     assert not uas.is_suspect
     assert papertables.show(uas, table, both=False).ours == "82.5"
+
+
+def test_languages_by_models_of_their_own_share_a_line(rows):
+    """Three languages, each by its own model, are one line of agreement; English has its own."""
+    for code in ("bg", "da", "de"):
+        own = rows.trial("upos", code, "ref", train=f"{code}@1.4")
+        rows.score(own, f"{code}@1.4", code, "accuracy", 0.9)
+        rows.score(rows.trial("upos", "en", "ref", train="en@1.4"), f"{code}@1.4", code,
+                   "accuracy", 0.8)  # fmt: skip
+    table = by_table(rows.tables(), "beto")["5"]
+    found = agreements([table], published("beto"))
+    assert {one.source: one.n_scores for one in found} == {ITSELF: 3, "en": 3}
+    assert "| each itself |" in papertables.agreement_markdown(found)
 
 
 def test_fusion_tables_need_a_fused_model_and_their_own_number_of_languages(rows):
