@@ -142,7 +142,7 @@ def try_ray() -> dict[str, Any]:
         Version of Ray, nodes, cores, GPUs, and seconds until the task was done.
     """
     began = time.monotonic()
-    with environment(TUNE_ENVIRONMENT), connected(TuneExecutor()):
+    with connected(TuneExecutor()):
         ray.get(ray.remote(num_cpus=0)(lambda: os.getpid()).remote())  # noqa: PLW0108 - no builtins
         sizes = ray.cluster_resources()
         return {
