@@ -5,6 +5,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 
+class FolderError(OSError):
+    """A file of a report cannot be written: says which, why, and how to mend it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Folder:
     """Where files go; remembers which."""
@@ -13,11 +17,21 @@ class Folder:
     files: list[Path] = field(default_factory=list)
 
     def write(self, name: str, content: str | bytes) -> Path:
-        """Write a file, its folder made if need be; text as UTF-8."""
+        """Write a file, its folder made if need be; text as UTF-8.
+
+        Raises:
+            FolderError: no space, no right to, or something else is in the way.
+        """
         path = self.root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
         data = content.encode() if isinstance(content, str) else content
-        path.write_bytes(data)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+        except OSError as error:
+            raise FolderError(
+                f"{path}: cannot be written ({error.strerror or error}). Make room there, or give "
+                "another folder by --out; the report is written anew each time."
+            ) from error
         self.files.append(path)
         return path
 

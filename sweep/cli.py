@@ -46,6 +46,7 @@ OURS: Mapping[tuple[str, str], int] = {
     ("sweep.lock", "StoreLockedError"): FAILED,
     ("sweep.fetch_http", "FetchError"): FAILED,
     ("analysis.rowfiles", "TableError"): FAILED,
+    ("analysis.folder", "FolderError"): FAILED,
 }
 """Errors that say all there is to say, so that no traceback is shown, and their exit codes."""
 

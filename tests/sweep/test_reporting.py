@@ -3,12 +3,15 @@
 import json
 from dataclasses import asdict
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+from analysis.folder import Folder, FolderError
 from analysis.schema import TABLES, TRIALS
 from analysis.tables import Tables
+from sweep.cli import _code_of
 from sweep.grid import PlannedTrial
 from sweep.identity import cell_id, trial_id
 from sweep.ledger import Ledger
@@ -143,3 +146,13 @@ def test_the_page_shows_the_file_and_what_was_overridden():
     text = study_text("first-align-small", ["seeds.report=[1, 2]"])
     assert text.startswith("# Question:")
     assert text.endswith("\n# --set seeds.report=[1, 2]\n")
+
+
+def test_a_full_disk_is_said_with_the_file_and_the_way_out(tmp_path):
+    """No traceback of ours: `sweep report` prints what `FolderError` says."""
+    (tmp_path / "file").touch()
+    with pytest.raises(FolderError, match=r"/dev/full: .*No space left.*--out"):
+        Folder(Path("/dev")).write("full", "page")
+    with pytest.raises(FolderError, match=r"file/tables/main\.md: cannot be written"):
+        Folder(tmp_path / "file").write("tables/main.md", "table")
+    assert _code_of(FolderError("x")) == 1
