@@ -117,7 +117,7 @@ class Story:
                 sys.stderr.flush()
                 os._exit(1)
             time.sleep(0.3)
-        self.seen[name] = round(time.monotonic() - self.began, 1)
+        self.seen[name] = round(time.monotonic() - self.began, 3)
 
     def raylets_at_work(self) -> set[int]:
         """Processes that run the nodes on which a job has begun an epoch."""
@@ -180,7 +180,7 @@ def main() -> None:
         len(jobs), cpus=CPUS, address="auto", worker="cluster_jobs:start", idle_s=2.0
     )
     executor.run(FixedSchedule(jobs), notes)
-    story.seen["ended"] = round(time.monotonic() - story.began, 1)
+    story.seen["ended"] = round(time.monotonic() - story.began, 3)
     story.until("no worker is left", lambda: story.workers() == 0)
     epochs = {path.name: path.read_text().split() for path in sorted((folder / "epochs").iterdir())}
     told = {"ends": sorted(notes.ends), "epochs": epochs}
