@@ -6,8 +6,10 @@ tidies up.
 """
 
 import threading
+import time
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
+from itertools import islice
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -23,12 +25,27 @@ from sweep.storage import StorageError, Store
 PERIOD_S = 15.0
 """Seconds between two looks at what was committed."""
 
+WAIT_S = 30.0
+"""Seconds that a run waits at its end for MLflow."""
+
+_SHORT_S = 0.2
+
 MANY = 500
 """Commits after which they are taken into tables."""
 
 
 class Shows(Protocol):
     """A window on committed rows (`sweep.tracking.Tracker`)."""
+
+    @property
+    def room(self) -> int:
+        """Trials that it would take now."""
+        ...
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether nobody answers there at the moment."""
+        ...
 
     def submit(self, rows: Tables) -> None:
         """Take the rows of some trials; returns at once."""
@@ -70,6 +87,7 @@ class Housekeeper:
         self._trial_ids = trial_ids
         self._console = console
         self._n_loose = 0
+        self._unshown: dict[str, None] = {}  # trials in the order they were committed
         self._said: set[str] = set()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._work, name="housekeeping", daemon=True)
@@ -91,14 +109,21 @@ class Housekeeper:
 
     def finish(self) -> None:
         """Show and compact what is left, and wait a little for the tracker."""
+        until = time.monotonic() + WAIT_S
         self._look()
         self._compact()
-        if self._tracker is not None:
-            self.untracked = getattr(self._tracker.close(), "left", 0)
+        if self._tracker is None:
+            return
+        while self._unshown and not self._tracker.is_silent and time.monotonic() < until:
+            time.sleep(_SHORT_S)
+            self._show()
+        closed = self._tracker.close(max(0.0, until - time.monotonic()))
+        self.untracked += getattr(closed, "left", 0) + len(self._unshown)
 
     def _work(self) -> None:
         # What earlier runs committed may have died before it was shown.
-        self._show(tuple(self._trial_ids))
+        self._remember(self._ledger.trial_ids())
+        self._show()
         while not self._stop.wait(PERIOD_S):
             self._look()
             if self._n_loose >= MANY:
@@ -111,16 +136,26 @@ class Housekeeper:
             self._warn(f"the store could not be read just now: {error}")
             return
         self._n_loose += len(new)
-        self._show(trial_of(commit_id) for commit_id in new)
+        self._remember(trial_of(commit_id) for commit_id in new)
+        self._show()
 
-    def _show(self, trial_ids: Iterable[str]) -> None:
-        ours = {trial for trial in trial_ids if trial in self._trial_ids}
-        if self._tracker is None or not ours:
+    def _remember(self, trial_ids: Iterable[str]) -> None:
+        if self._tracker is not None:
+            self._unshown |= {trial: None for trial in trial_ids if trial in self._trial_ids}
+
+    def _show(self) -> None:
+        """Hand over as many trials as are taken; the others wait as ids, which cost no memory."""
+        if self._tracker is None or not self._unshown:
             return
+        batch = list(islice(self._unshown, self._tracker.room))
         try:
-            self._tracker.submit(self._ledger.tables(ours))
+            if batch:
+                self._tracker.submit(self._ledger.tables(batch))
         except Exception as error:  # noqa: BLE001 - a window must not end what it looks on
+            self.untracked += len(batch)
             self._warn(f"MLflow is not up to date ({error}); `sweep track` completes it later")
+        for trial in batch:
+            del self._unshown[trial]
 
     def _compact(self) -> None:
         try:

@@ -128,6 +128,11 @@ class Ledger:
         have = self._have.get(trial_id, frozenset())
         return self._wants.rest(request, have, is_probe=spec.train is None)
 
+    def trial_ids(self) -> set[str]:
+        """Trials of which anything is committed, were it a failure."""
+        failed = (failure.trial_id for failure in self._failures.values())
+        return self._trained.union(self._pruned, failed)
+
     def has_trained(self, trial_id: str) -> bool:
         """Whether the trial itself is committed, unpruned."""
         return trial_id in self._trained

@@ -1,6 +1,6 @@
 """The window on MLflow: one run per trial under one run per study; the only file importing mlflow.
 
-    committed rows --Tracker--> MLflow        while the sweep runs, from a thread of its own
+    committed rows --Tracker--> MLflow        while the sweep runs, from a process of its own
     tables         --track-->   MLflow        afterwards: makes what is missing, completes, closes
 
 The tables are the truth. A run is right when its tag `xling.digest` says so and it has ended, so
@@ -22,6 +22,7 @@ from time import time_ns
 from typing import Any
 from urllib.parse import urlsplit
 
+from sweep.tracking_apart import WindowApart
 from sweep.tracking_rows import Rows, by_trial, n_trials
 from sweep.tracking_similarity import draw, heatmaps, parquet
 from sweep.tracking_trial import DIGEST_TAG, PASSING_TAGS, TRIAL_TAG, Point, Shown, shown
@@ -79,11 +80,9 @@ class Tracker(Writer):
         def explain(error: Exception) -> str:
             return f"{without_secret(where)}: {reason(error, where)}"
 
-        def opened() -> "_Study":
-            return _Study.open(store, study, where)
-
         warn = warn or logging.getLogger(__name__).warning
-        super().__init__(study, opened, warn=warn, explain=explain, pauses_s=pauses_s)
+        window = WindowApart(_Study.open, store, study, where)
+        super().__init__(study, window, warn=warn, explain=explain, pauses_s=pauses_s)
 
 
 def track(study: str, rows: Rows, *, store: str, uri: str = "") -> Tracked:

@@ -40,32 +40,44 @@ class Window(Protocol):
         """Tell whether anybody answers."""
 
 
+class Shutter(Window, Protocol):
+    """A window that is opened on first use, or before."""
+
+    def open(self) -> None:
+        """Make it ready, so that the first trial waits for nothing."""
+
+    def close(self) -> None:
+        """Let go of it."""
+
+
 class Writer:
     """Takes rows at once, writes them in a thread of its own.
 
     A window that does not answer costs one warning; its rows wait, with longer and longer pauses
-    between attempts, up to `most_waiting` trials. A trial that a window which does answer refuses
-    three times is passed over. What is left at the end is for `sweep track`.
+    between attempts. A trial that a window which does answer refuses three times is passed over.
+    What is left at the end is for `sweep track`.
+
+    Rows take memory, ids do not: whoever has more than `room` keeps them to himself.
     """
 
     def __init__(
         self,
         study: str,
-        open_window: Callable[[], Window],
+        window: Shutter,
         *,
         warn: Callable[[str], None] = _log.warning,
         explain: Callable[[Exception], str] = str,
         pauses_s: tuple[float, float] = (1.0, 60.0),
-        most_waiting: int = 5000,
+        most_waiting: int = 300,
     ) -> None:
         self._study = study
-        self._open = open_window
         self._warn = warn
         self._explain = explain
         self._pauses = pauses_s
         self._most_waiting = most_waiting
-        self._window: Window | None = None
+        self._window = window
         self._has_warned = False
+        self._is_silent = False
         self._waiting: deque[tuple[int, Rows]] = deque()
         self._n_waiting = 0
         self._submitted = 0
@@ -78,12 +90,23 @@ class Writer:
         self._thread = threading.Thread(target=self._run, name="mlflow-writer", daemon=True)
         self._thread.start()
 
+    @property
+    def room(self) -> int:
+        """Trials that may be handed over now."""
+        with self._changed:
+            return max(0, self._most_waiting - self._n_waiting)
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether nobody answered when it was tried last."""
+        return self._is_silent
+
     def submit(self, rows: Rows) -> None:
         """Hand over the rows of one trial or more; returns at once and never raises."""
         n = n_trials(rows)
         with self._changed:
             self._submitted += n
-            if self._n_waiting < self._most_waiting and not self._closing.is_set():
+            if not self._closing.is_set():
                 self._n_waiting += n
                 self._waiting.append((n, rows))
                 self._changed.notify()
@@ -102,11 +125,12 @@ class Writer:
         return Tracked(**counts, left=self._submitted - sum(counts.values()))
 
     def _run(self) -> None:
-        self._attempt(self._opened)
+        self._is_silent = not self._attempt(self._is_opened)
         while (rows := self._next()) is not None:
             self._attempt(partial(self._persist_all, rows))
-        if not self._abandoned.is_set() and self._window is not None:
+        if not self._is_silent and not self._abandoned.is_set():
             self._attempt(self._window.finish)
+        self._attempt(self._window.close)
 
     def _next(self) -> Rows | None:
         with self._changed:
@@ -128,11 +152,13 @@ class Writer:
         pause, longest = self._pauses
         refusals = 0
         while not self._abandoned.is_set():
-            change = self._attempt(lambda: self._opened().write(shown(trial, self._study)))
+            change = self._attempt(lambda: self._window.write(shown(trial, self._study)))
             if change is not None:
                 self._counts[change] += 1
+                self._is_silent = False
                 return
-            if self._is_alive():
+            self._is_silent = not self._is_alive()
+            if not self._is_silent:
                 refusals += 1
             elif self._closing.is_set():
                 self._abandoned.set()
@@ -141,14 +167,13 @@ class Writer:
             self._closing.wait(pause)
             pause = min(2 * pause, longest)
 
-    def _opened(self) -> Window:
-        if self._window is None:
-            self._window = self._open()
-        return self._window
+    def _is_opened(self) -> bool:
+        self._window.open()
+        return True
 
     def _is_alive(self) -> bool:
         try:
-            return self._window is not None and self._window.is_alive()
+            return self._window.is_alive()
         except Exception:  # noqa: BLE001 - any failure means no
             return False
 

@@ -1,7 +1,6 @@
 """Figures drawn by other processes."""
 
 import os
-import signal
 import time
 from contextlib import suppress
 
@@ -33,7 +32,7 @@ def test_many_figures_are_drawn_elsewhere_and_come_back_in_order():
         assert {image for _, image in drawn} == {b"png"}
         assert f"by {os.getpid()}" not in {text.split(" ", 1)[1] for text, _ in drawn}
         processes = list(many._all)
-    assert [process.poll() for process in processes] == [0] * len(processes)
+    assert all(process.is_gone for process in processes)
 
 
 def test_few_figures_are_drawn_here():
@@ -58,7 +57,7 @@ def test_figures_of_a_killed_painter_are_drawn_here(monkeypatch):
         coming = [many.draw(i) for i in range(8)]
         coming[0].result()
         for process in many._all:
-            process.send_signal(signal.SIGKILL)
+            process.kill()
         drawn = [one.result()[0] for one in coming]
     assert [text.split()[0] for text in drawn] == [str(i) for i in range(8)]
     assert drawn[-1].endswith(f"by {os.getpid()}")
@@ -71,5 +70,5 @@ def test_an_interrupted_report_waits_for_nobody():
         left += [many.draw(i) for i in range(50)]
         processes = list(many._all)
         raise KeyboardInterrupt
-    assert all(process.poll() is not None for process in processes)
+    assert all(process.is_gone for process in processes)
     assert any(one.cancelled() for one in left)

@@ -1,5 +1,6 @@
 """A whole run: what is left is run, committed, compacted, counted, whatever happens on the way."""
 
+import itertools
 import io
 import json
 import os
@@ -184,6 +185,8 @@ def test_a_window_that_breaks_costs_a_warning(
     """Whatever tracking does, the study is done and said to be done."""
 
     class Broken:
+        room, is_silent = 9, False
+
         def __init__(self, *_: object, **__: object) -> None: ...
 
         def submit(self, _: object) -> None:
@@ -200,14 +203,16 @@ def test_a_window_that_breaks_costs_a_warning(
 
 
 def test_every_trial_of_the_study_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The window is given each committed trial, those of earlier runs included."""
-    shown: list[str] = []
+    """Each committed trial goes there, those of earlier runs included, as fast as it is taken."""
+    shown: list[list[str]] = []
 
     class Window:
+        room, is_silent = 2, False
+
         def __init__(self, *_: object, **__: object) -> None: ...
 
         def submit(self, rows) -> None:
-            shown.extend(rows.trials["trial_id"].to_pylist())
+            shown.append(rows.trials["trial_id"].to_pylist())
 
         def close(self, timeout: float = 30.0) -> None:
             """Nothing to close."""
@@ -215,7 +220,27 @@ def test_every_trial_of_the_study_is_shown(tmp_path: Path, monkeypatch: pytest.M
     run(made.study_of(tmp_path, [1]))
     monkeypatch.setattr("sweep.tracking.Tracker", Window)
     run(made.study_of(tmp_path, [1, 2]), track=True)
-    assert set(shown) == set(Ledger(str(tmp_path)).table("trials")["trial_id"].to_pylist())
+    known = Ledger(str(tmp_path)).table("trials")["trial_id"].to_pylist()
+    assert sorted(itertools.chain(*shown)) == sorted(known)
+    assert {len(batch) for batch in shown} <= {1, 2}
+
+
+def test_trials_that_a_silent_window_does_not_take_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The end of a run does not wait for a dead server; it says how many trials are not there."""
+
+    class Silent:
+        room, is_silent = 0, True
+
+        def __init__(self, *_: object, **__: object) -> None: ...
+
+        def close(self, timeout: float = 30.0) -> None:
+            """Nothing to close."""
+
+    monkeypatch.setattr("sweep.tracking.Tracker", Silent)
+    summary, _ = run(made.study_of(tmp_path, [1, 2]), track=True)
+    assert (summary.done, summary.untracked) == (5, 5)
 
 
 @pytest.mark.slow

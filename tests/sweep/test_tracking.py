@@ -20,6 +20,7 @@ import pytest
 from analysis.schema import TABLES
 from sweep import tracking
 from sweep.tracking import Tracked, Tracker, TrackingError, track, tracking_uri
+from sweep.tracking_apart import WindowApart
 from sweep.tracking_link import find_runs
 from sweep.tracking_rows import by_trial, n_trials
 from sweep.tracking_similarity import draw, heatmaps, pairs, tables
@@ -438,8 +439,17 @@ class FakeWindow:
 
     def __init__(self):
         self.written, self.calls, self.is_up, self.refuses = [], Counter(), True, set()
-        self.finished = 0
+        self.finished = self.closed = 0
         self.came = threading.Event()
+
+    def open(self):
+        """Answer, or not."""
+        if not self.is_up:
+            raise OSError("connection refused")
+
+    def close(self):
+        """Count how often it was let go."""
+        self.closed += 1
 
     def write(self, trial):
         """Take a trial, or fail as a server does."""
@@ -461,7 +471,7 @@ class FakeWindow:
 
 def writer_on(window, **changes):
     said = []
-    made = Writer("demo", lambda: window, warn=said.append, pauses_s=(0.001, 0.002), **changes)
+    made = Writer("demo", window, warn=said.append, pauses_s=(0.001, 0.002), **changes)
     return made, said
 
 
@@ -472,7 +482,8 @@ def test_writer_writes_what_it_was_given_and_closes_the_study():
     for name in ("aa", "bb"):
         writer.submit(rows_of([trial(name)]))
     assert writer.close(10) == Tracked(created=2)
-    assert (window.written, window.finished, said) == (["aa", "bb"], 1, [])
+    assert (window.written, window.finished, window.closed) == (["aa", "bb"], 1, 1)
+    assert said == []
 
 
 def test_dead_window_costs_one_warning_and_nothing_else():
@@ -485,19 +496,6 @@ def test_dead_window_costs_one_warning_and_nothing_else():
     assert writer.close(10) == Tracked(left=3)
     assert len(said) == 1
     assert "`sweep track demo`" in said[0]
-
-
-def test_window_that_cannot_be_opened_costs_one_warning():
-    """A server that is down from the start is the same as one that dies."""
-
-    def refused():
-        raise OSError("connection refused")
-
-    said = []
-    writer = Writer("demo", refused, warn=said.append, pauses_s=(0.001, 0.002))
-    writer.submit(rows_of([trial()]))
-    assert writer.close(10) == Tracked(left=1)
-    assert len(said) == 1
 
 
 def test_window_that_comes_back_gets_everything():
@@ -536,30 +534,129 @@ def test_rows_that_cannot_be_read_do_not_end_the_writer():
     assert len(said) == 1
 
 
-def test_waiting_rows_are_bounded():
-    """Beyond the limit rows are dropped and counted as left: memory stays flat."""
-    window, gate = FakeWindow(), threading.Event()
+class Waits(FakeWindow):
+    """Does not open before the gate does."""
 
-    def opened():
-        gate.wait(10)
-        return window
+    def __init__(self):
+        super().__init__()
+        self.gate = threading.Event()
 
-    writer = Writer("demo", opened, warn=[].append, most_waiting=2)
-    for name in ("aa", "bb", "cc", "dd"):
+    def open(self):
+        """Wait."""
+        self.gate.wait(10)
+
+
+def test_room_says_how_many_rows_are_taken():
+    """Each trial that waits takes some of it; what is written gives it back."""
+    window = Waits()
+    writer = Writer("demo", window, warn=[].append, most_waiting=3)
+    for name, room in (("aa", 3), ("bb", 2), ("cc", 1)):
+        assert writer.room == room
         writer.submit(rows_of([trial(name)]))
-    gate.set()
-    assert writer.close(10) == Tracked(created=2, left=2)
+    assert writer.room == 0
+    window.gate.set()
+    assert writer.close(10) == Tracked(created=3)
+    assert writer.room == 3
 
 
 def test_close_does_not_wait_for_a_hanging_window():
     """A window that hangs is left behind when the time is over."""
-    window, gate = FakeWindow(), threading.Event()
-    writer = Writer("demo", lambda: gate.wait(10) and window, warn=[].append)
+    window = Waits()
+    writer = Writer("demo", window, warn=[].append)
     writer.submit(rows_of([trial()]))
     assert writer.close(0.01) == Tracked(left=1)
-    gate.set()
+    window.gate.set()
     writer._thread.join(10)
     assert window.written == []
+    assert window.closed == 1
+
+
+# The window in a process of its own
+
+
+@dataclass
+class Ledgerlike:
+    """A window that writes into a file, and dies or fails when its trial says so."""
+
+    path: Path
+
+    def write(self, trial):
+        """Note who wrote it."""
+        if trial.trial_id == "refused":
+            raise KeyError("no such thing")
+        if trial.trial_id == "deadly" and "deadly" not in self.path.read_text():
+            self.path.write_text(self.path.read_text() + f"deadly {os.getpid()}\n")
+            os.kill(os.getpid(), signal.SIGKILL)
+        self.path.write_text(self.path.read_text() + f"{trial.trial_id} {os.getpid()}\n")
+        return "created"
+
+    def finish(self):
+        """Note it."""
+        self.path.write_text(self.path.read_text() + f"finished {os.getpid()}\n")
+
+    def is_alive(self):
+        """Always."""
+        return True
+
+
+def ledgerlike(path):
+    """What is opened in the other process; the second attempt goes well."""
+    if not path.exists():
+        path.write_text("")
+        raise ValueError("not yet")
+    return Ledgerlike(path)
+
+
+@pytest.fixture
+def apart(tmp_path, monkeypatch):
+    """A window of a module that the other process can load, and what it has written."""
+    monkeypatch.setattr(sys, "path", [str(Path(__file__).parents[2]), *sys.path])
+    path = tmp_path / "written"
+    window = WindowApart(ledgerlike, path)
+    yield window, lambda: [line.split() for line in path.read_text().splitlines()]
+    window.close()
+
+
+def test_window_apart_writes_in_another_process(apart):
+    """One process opens, writes and finishes; it is not this one, and it ends."""
+    window, written = apart
+    with pytest.raises(OSError, match="not yet"):
+        window.open()
+    writer = Writer("demo", window, warn=[].append, pauses_s=(0.001, 0.002))
+    for name in ("aa", "bb"):
+        writer.submit(rows_of([trial(name)]))
+    assert writer.close(30) == Tracked(created=2)
+    names, processes = zip(*written(), strict=True)
+    assert names == ("aa", "bb", "finished")
+    assert len({*processes, str(os.getpid())}) == 2
+    assert window._apart.is_gone
+
+
+def test_killed_process_is_followed_by_another(apart):
+    """Kill -9 in the middle of a trial: the next process writes it again, and all that follow."""
+    window, written = apart
+    with pytest.raises(OSError, match="not yet"):
+        window.open()
+    said = []
+    writer = Writer("demo", window, warn=said.append, pauses_s=(0.001, 0.002))
+    for name in ("aa", "deadly", "bb"):
+        writer.submit(rows_of([trial(name)]))
+    assert writer.close(30) == Tracked(created=3)
+    assert [name for name, _ in written()] == ["aa", "deadly", "deadly", "bb", "finished"]
+    assert len({process for _, process in written()}) == 2
+    assert len(said) == 1
+
+
+def test_refusal_is_told_in_words(apart):
+    """The other side's error needs none of its classes here."""
+    window, _ = apart
+    said = []
+    writer = Writer("demo", window, warn=said.append, pauses_s=(0.001, 0.002))
+    writer.submit(rows_of([trial("refused")]))
+    assert writer.close(30) == Tracked(left=1)
+    assert "not yet" in said[0]
+    with pytest.raises(OSError, match="no such thing"):
+        window.write(shown(next(by_trial(rows_of([trial("refused")]))), "demo"))
 
 
 # Real MLflow on SQLite
@@ -704,6 +801,21 @@ def test_writer_killed_in_between_is_completed(store, study, call, monkeypatch):
     assert mended[3:] == fresh[3:]
 
 
+class WindowHere:
+    """A window of this process, which a test can break."""
+
+    def __init__(self, open_window, *arguments):
+        self.open_window, self.arguments = open_window, arguments
+
+    def open(self):
+        """Open it, and do as it does."""
+        window = self.open_window(*self.arguments)
+        self.write, self.finish, self.is_alive = window.write, window.finish, window.is_alive
+
+    def close(self):
+        """Nothing to close."""
+
+
 def test_lost_answer_makes_no_second_run(store, study, monkeypatch):
     """A run whose creation was done but not confirmed is found again by its tag."""
     from mlflow import MlflowClient
@@ -718,6 +830,7 @@ def test_lost_answer_makes_no_second_run(store, study, monkeypatch):
         return run
 
     monkeypatch.setattr(MlflowClient, "create_run", creates_but_fails)
+    monkeypatch.setattr(tracking, "WindowApart", WindowHere)
     tracker = Tracker(str(store), study, warn=[].append, pauses_s=(0.001, 0.002))
     tracker.submit(whole("aa"))
     assert tracker.close(30) == Tracked(completed=1)
