@@ -1,7 +1,7 @@
 """A whole run: what is left is run, committed, compacted, counted, whatever happens on the way."""
 
-import itertools
 import io
+import itertools
 import json
 import os
 import subprocess
