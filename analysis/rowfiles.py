@@ -100,8 +100,10 @@ def open_parquet(data: bytes, name: str, *, dictionary: Sequence[str] = ()) -> p
         TableError: it is torn, foreign or of another version.
     """
     try:
-        about = pq.read_metadata(pa.BufferReader(data))
-        there = set(about.schema.to_arrow_schema().names)  # an older file lacks newer columns
+        about, there = None, set[str]()
+        if dictionary:  # an older file lacks newer columns
+            about = pq.read_metadata(pa.BufferReader(data))
+            there = set(about.schema.to_arrow_schema().names)
         file = pq.ParquetFile(
             pa.BufferReader(data),
             metadata=about,
@@ -140,8 +142,10 @@ def decode(data: bytes, schema: pa.Schema, name: str) -> pa.Table:
         TableError: the file is torn, foreign, of another version, or lacks columns.
     """
     file = open_parquet(data, name)
-    wanted = [column for column in schema.names if column in file.schema_arrow.names]
-    return conform(read_all(file, name, len(data), wanted), schema, name)
+    there = set(file.schema_arrow.names)
+    wanted = [column for column in schema.names if column in there]
+    columns = None if len(wanted) == len(there) else wanted  # to choose all takes its time too
+    return conform(read_all(file, name, len(data), columns), schema, name)
 
 
 def read_all(
