@@ -158,6 +158,7 @@ class _Known:
     """What we remember of a trial's run."""
 
     run_id: str
+    folder: str
     status: str
     params: frozenset[str]
     tags: Mapping[str, str]
@@ -172,6 +173,7 @@ class _Study:
     """One study in one MLflow: its experiment, its parent run and its trials' runs."""
 
     client: Any
+    uri: str
     study: str
     experiment: str
     parent: Any
@@ -204,7 +206,7 @@ class _Study:
             )
         elif parent.info.status != "RUNNING" and started is None:
             client.update_run(parent.info.run_id, status="RUNNING")
-        return cls(client, study, experiment, parent, known, twice)
+        return cls(client, uri, study, experiment, parent, known, twice)
 
     def write(self, trial: Shown) -> Change:
         """Make the run of `trial` say what `trial` says.
@@ -224,14 +226,14 @@ class _Study:
             "mlflow.parentRunId": self.parent.info.run_id,
             "mlflow.loggedArtifacts": _listed(trial),
         }
-        run_id = self._begin(trial, known, tags)
+        run_id, folder = self._begin(trial, known, tags)
         self._log(run_id, trial, known, tags if known else {})
-        self._attach(run_id, trial)
+        self._attach(folder, trial)
         self.client.set_terminated(run_id, trial.status, end_time=trial.finished)
         self.unsure.discard(trial.trial_id)
         self.ended = max(self.ended, trial.finished)
         self.known[trial.trial_id] = _Known(
-            run_id, trial.status, frozenset(trial.params), tags, _last(trial.metrics)
+            run_id, folder, trial.status, frozenset(trial.params), tags, _last(trial.metrics)
         )
         return "created" if known is None else "completed"
 
@@ -285,17 +287,20 @@ class _Study:
                 break
         return self.known.get(trial_id)
 
-    def _begin(self, trial: Shown, known: _Known | None, tags: Mapping[str, str]) -> str:
+    def _begin(
+        self, trial: Shown, known: _Known | None, tags: Mapping[str, str]
+    ) -> tuple[str, str]:
+        """Make the trial's run, or open it again: its id, and where its artifacts lie."""
         if known is not None:
             self.client.update_run(known.run_id, status="RUNNING", name=trial.name)
             for name in PASSING_TAGS:
                 if name in known.tags and name not in trial.tags:
                     self.client.delete_tag(known.run_id, name)
-            return known.run_id
+            return known.run_id, known.folder
         run = self.client.create_run(
             self.experiment, start_time=trial.started, tags=dict(tags), run_name=trial.name
         )
-        return str(run.info.run_id)
+        return str(run.info.run_id), str(run.info.artifact_uri)
 
     def _log(
         self, run_id: str, trial: Shown, known: _Known | None, tags: Mapping[str, str]
@@ -314,13 +319,16 @@ class _Study:
         for start in range(_MOST_POINTS, len(points), _MOST_POINTS):
             self.client.log_batch(run_id, metrics=points[start : start + _MOST_POINTS])
 
-    def _attach(self, run_id: str, trial: Shown) -> None:
+    def _attach(self, where: str, trial: Shown) -> None:
+        # `client.log_artifacts` would first ask for the run, to learn where they lie.
+        from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
+
         with tempfile.TemporaryDirectory(prefix="xling-") as folder:
             for name, content in _artifacts(trial):
                 path = Path(folder, name)
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(content)
-            self.client.log_artifacts(run_id, folder)
+            get_artifact_repository(where, tracking_uri=self.uri).log_artifacts(folder)
 
 
 def _artifacts(trial: Shown) -> Iterator[tuple[str, bytes]]:
@@ -343,8 +351,15 @@ def _last(points: tuple[Point, ...]) -> dict[str, float]:
 
 
 def _remembered(run: Any) -> _Known:  # noqa: ANN401 - mlflow ships no types
-    data = run.data
-    return _Known(run.info.run_id, run.info.status, frozenset(data.params), data.tags, data.metrics)
+    info, data = run.info, run.data
+    return _Known(
+        run_id=info.run_id,
+        folder=info.artifact_uri,
+        status=info.status,
+        params=frozenset(data.params),
+        tags=data.tags,
+        metrics=data.metrics,
+    )
 
 
 def _runs(client: Any, experiment: str, where: str = "") -> Iterator[Any]:  # noqa: ANN401 - mlflow ships no types

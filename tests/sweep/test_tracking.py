@@ -780,12 +780,14 @@ def test_second_track_changes_nothing(store, study):
 def test_writer_killed_in_between_is_completed(store, study, call, monkeypatch):
     """Wherever a writer stops, the next one completes the same run, nothing doubled."""
     from mlflow import MlflowClient
+    from mlflow.store.artifact.local_artifact_repo import LocalArtifactRepository
 
     def killed(*_args, **_settings):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(MlflowClient, call, killed)
+        owner = LocalArtifactRepository if call == "log_artifacts" else MlflowClient
+        patch.setattr(owner, call, killed)
         with pytest.raises(KeyboardInterrupt):
             track(study, whole("aa"), store=str(store))
     client = client_of(store)
