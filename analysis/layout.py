@@ -251,7 +251,7 @@ class Loose:
 
 
 def read_commits(folder: Folder, commits: Mapping[str, File], *, whole: bool = False) -> Loose:
-    """Read commits, in parallel; a torn or foreign one is named in a warning and left alone.
+    """Read commits, files in parallel; a torn or foreign one is named in a warning and left alone.
 
     Args:
         folder: The store.
@@ -261,16 +261,6 @@ def read_commits(folder: Folder, commits: Mapping[str, File], *, whole: bool = F
     Raises:
         FileNotFoundError: a compaction has taken one in; look at CURRENT again.
     """
-
-    def read(item: tuple[str, File]) -> pa.Table | None:
-        commit_id, file = item
-        data = folder.read(file.path)  # a storage that is away is no torn file: let it stop us
-        try:
-            return decode_commit(data, commit_id, file.path, whole=whole)
-        except TableError as error:
-            log.warning("%s. The job counts as not done.", error)
-            return None
-
     items = sorted(commits.items())
     pieces: list[Mapping[str, pa.Table]] = []
     ids: set[str] = set()
@@ -278,15 +268,20 @@ def read_commits(folder: Folder, commits: Mapping[str, File], *, whole: bool = F
     with ThreadPoolExecutor(min(_THREADS, max(1, len(items)))) as pool:
         for start in range(0, len(items), _BATCH):
             batch = items[start : start + _BATCH]
-            rows = list(pool.map(read, batch))
-            good = [row for row in rows if row is not None]
-            if good:
-                pieces.append(explode(pa.concat_tables(good)))
-            for (commit_id, file), row in zip(batch, rows, strict=True):
-                if row is None:
+            good: list[pa.Table] = []
+            # Only the reading waits for anything. To decode in many threads gains nothing, and
+            # takes the interpreter from whoever shares it: a driver that hands out trials.
+            contents = pool.map(folder.read, [file.path for _, file in batch])
+            for (commit_id, file), data in zip(batch, contents, strict=True):
+                try:
+                    good.append(decode_commit(data, commit_id, file.path, whole=whole))
+                except TableError as error:
+                    log.warning("%s. The job counts as not done.", error)
                     bad.append(file)
                 else:
                     ids.add(commit_id)
+            if good:
+                pieces.append(explode(pa.concat_tables(good)))
     return Loose(concat(pieces, EVERY if whole else TABLES), frozenset(ids), tuple(bad))
 
 

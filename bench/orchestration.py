@@ -35,6 +35,8 @@ class Meter:
     """Trials that have ended, and the memory of this process, over time."""
 
     n: int = 0
+    trials_ended: float = 0.0
+    """When the last trial had ended, where that is not the end of it all."""
     samples: list[tuple[float, int, int]] = field(default_factory=list)
     _stop: threading.Event = field(default_factory=threading.Event)
 
@@ -57,6 +59,7 @@ class Meter:
         (t0, n0, m0), (t1, n1, m1) = middle[0], middle[-1]
         return {
             "wall_s": round(wall, 1),
+            "trials_s": round((self.trials_ended or time.monotonic()) - self.began, 1),
             "driver_cpu_s": round(used.ru_utime + used.ru_stime, 1),
             "trials_per_s": round((n1 - n0) / max(1e-9, t1 - t0), 2),
             "memory_bytes_a_trial": round((m1 - m0) / max(1, n1 - n0)),
@@ -108,6 +111,7 @@ def ours(options: argparse.Namespace, root: Path) -> dict[str, object]:
 
             watch.finished = finished  # type: ignore[attr-defined] # as said
             executor.run(schedule, watch)  # type: ignore[arg-type] # a watch, still
+            meter.trials_ended = time.monotonic()
 
     write_files(root)
     study = study_of(root, options.trials, tracking={"enabled": not options.no_track})

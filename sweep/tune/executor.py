@@ -18,6 +18,7 @@ from sweep.schedule import Schedule
 from sweep.tune.connection import TUNE_ENVIRONMENT, connected
 from sweep.tune.mending import (
     idle_actors_leave,
+    names_are_remembered,
     silent,
     starting_actors_stay,
     survive_memory_kills,
@@ -81,6 +82,7 @@ class TuneExecutor:
             survive_memory_kills(),
             idle_actors_leave(self.idle_s),
             connected(self),
+            names_are_remembered(),
             tempfile.TemporaryDirectory(prefix="xling-tune-") as folder,
         ):
             feed = Feed(
