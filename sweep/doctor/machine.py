@@ -70,6 +70,8 @@ def accelerators() -> Iterator[Finding]:
     """GPUs as torch sees them, their precision, and whether trials can share one (MPS)."""
     import torch
 
+    from trainables.memory import mps_pipes
+
     if not torch.cuda.is_available():
         if Path("/dev/nvidia0").exists():
             yield Finding(
@@ -92,8 +94,7 @@ def accelerators() -> Iterator[Finding]:
             found,
             "" if free > total / 2 else "Another process fills it: see nvidia-smi.",
         )
-    pipe = os.environ.get("CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps")  # noqa: S108 - NVIDIA's own default
-    if Path(pipe, "control").exists():
+    if pipe := mps_pipes():
         yield Finding("MPS", "ok", f"a daemon is there ({pipe}): trials on a share overlap")
     else:
         yield Finding("MPS", "ok", "no daemon: trials that share a GPU take turns on it")

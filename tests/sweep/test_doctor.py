@@ -207,6 +207,22 @@ def test_the_accelerators_of_this_machine():
     assert len(by_topic(found)) == len(found)
 
 
+@pytest.mark.parametrize(("pid", "word"), [("self", "trials on a share overlap"), ("0", "no daemon")])
+def test_a_dead_mps_daemon_is_none(monkeypatch, tmp_path, pid, word):
+    """What a daemon left behind when it died is not taken for one, as trials do not take it."""
+    import torch
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
+    monkeypatch.setenv("CUDA_MPS_PIPE_DIRECTORY", str(tmp_path))
+    (tmp_path / "control").touch()
+    own = str(os.getpid()) if pid == "self" else pid
+    (tmp_path / "nvidia-cuda-mps-control.pid").write_text(own)
+    (found,) = machine.accelerators()
+    assert word in found.found
+
+
+
 @pytest.mark.ray
 def test_ray_is_started_and_a_cluster_that_is_not_there_is_told(monkeypatch):
     """A Ray of our own runs a task; nobody at RAY_ADDRESS fails with what to do."""
