@@ -61,6 +61,8 @@ class Apart:
             self._process.stdin.flush()
             is_right, found = pickle.load(self._process.stdout)  # noqa: S301 - our own process
         except (OSError, EOFError, ValueError, pickle.UnpicklingError) as error:
+            self._process.kill()  # the pipe may break before the process has ended
+            self._process.wait()
             raise GoneError(f"process {self._process.pid} of {function.__name__} died") from error
         if not is_right:
             raise found

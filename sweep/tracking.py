@@ -23,7 +23,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from sweep.tracking_apart import WindowApart
-from sweep.tracking_rows import Rows, by_trial, n_trials
+from sweep.tracking_rows import Rows, TrialRows, by_trial, n_trials
 from sweep.tracking_similarity import draw, heatmaps, parquet
 from sweep.tracking_trial import DIGEST_TAG, PASSING_TAGS, TRIAL_TAG, Point, Shown, shown
 from sweep.tracking_uri import TrackingError, local_folder, reason, tracking_uri, without_secret
@@ -108,7 +108,7 @@ def track(study: str, rows: Rows, *, store: str, uri: str = "") -> Tracked:
     try:
         window = _Study.open(store, study, where, started=_start_of(rows))
         for trial in by_trial(rows):
-            counts[window.write(shown(trial, study))] += 1
+            counts[window.write(trial)] += 1
         window.tidy()
         window.finish()
     except _mlflow_errors() as error:
@@ -208,12 +208,13 @@ class _Study:
             client.update_run(parent.info.run_id, status="RUNNING")
         return cls(client, uri, study, experiment, parent, known, twice)
 
-    def write(self, trial: Shown) -> Change:
-        """Make the run of `trial` say what `trial` says.
+    def write(self, rows: TrialRows) -> Change:
+        """Make a trial's run say what its rows say.
 
         It is RUNNING until its last artifact is there: whatever interrupts this, the next
         writer sees it and does it again. A point or param that is there already stays single.
         """
+        trial = shown(rows, self.study)
         known = self._find(trial.trial_id)
         if known is not None and known.is_right(trial):
             self.ended = max(self.ended, trial.finished)

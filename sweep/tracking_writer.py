@@ -9,7 +9,6 @@ from functools import partial
 from typing import Literal, Protocol, TypeVar
 
 from sweep.tracking_rows import Rows, TrialRows, by_trial, n_trials
-from sweep.tracking_trial import Shown, shown
 
 _log = logging.getLogger(__name__)
 
@@ -30,8 +29,8 @@ class Tracked:
 class Window(Protocol):
     """Where trials are shown: one study in one MLflow, or a fake of it."""
 
-    def write(self, trial: Shown) -> Change:
-        """Make the run of `trial` say what `trial` says; writing it twice changes nothing."""
+    def write(self, rows: TrialRows) -> Change:
+        """Make a trial's run say what its rows say; writing it twice changes nothing."""
 
     def finish(self) -> None:
         """Say that the study's writer has gone."""
@@ -152,7 +151,7 @@ class Writer:
         pause, longest = self._pauses
         refusals = 0
         while not self._abandoned.is_set():
-            change = self._attempt(lambda: self._window.write(shown(trial, self._study)))
+            change = self._attempt(lambda: self._window.write(trial))
             if change is not None:
                 self._counts[change] += 1
                 self._is_silent = False

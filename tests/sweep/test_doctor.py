@@ -207,7 +207,9 @@ def test_the_accelerators_of_this_machine():
     assert len(by_topic(found)) == len(found)
 
 
-@pytest.mark.parametrize(("pid", "word"), [("self", "trials on a share overlap"), ("0", "no daemon")])
+@pytest.mark.parametrize(
+    ("pid", "word"), [("self", "trials on a share overlap"), ("0", "no daemon")]
+)
 def test_a_dead_mps_daemon_is_none(monkeypatch, tmp_path, pid, word):
     """What a daemon left behind when it died is not taken for one, as trials do not take it."""
     import torch
@@ -220,7 +222,6 @@ def test_a_dead_mps_daemon_is_none(monkeypatch, tmp_path, pid, word):
     (tmp_path / "nvidia-cuda-mps-control.pid").write_text(own)
     (found,) = machine.accelerators()
     assert word in found.found
-
 
 
 @pytest.mark.ray

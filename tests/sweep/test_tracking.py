@@ -1,5 +1,6 @@
 import json
 import os
+import pickle
 import re
 import signal
 import socket
@@ -20,7 +21,7 @@ import pytest
 from analysis.schema import TABLES
 from sweep import tracking
 from sweep.tracking import Tracked, Tracker, TrackingError, track, tracking_uri
-from sweep.tracking_apart import WindowApart
+from sweep.tracking_apart import WindowApart, parcel
 from sweep.tracking_link import find_runs
 from sweep.tracking_rows import by_trial, n_trials
 from sweep.tracking_similarity import draw, heatmaps, pairs, tables
@@ -451,13 +452,14 @@ class FakeWindow:
         """Count how often it was let go."""
         self.closed += 1
 
-    def write(self, trial):
+    def write(self, rows):
         """Take a trial, or fail as a server does."""
-        self.calls[trial.trial_id] += 1
+        name = rows.trial["trial_id"]
+        self.calls[name] += 1
         self.came.set()
-        if not self.is_up or trial.trial_id in self.refuses:
+        if not self.is_up or name in self.refuses:
             raise OSError("connection refused")
-        self.written.append(trial.trial_id)
+        self.written.append(name)
         return "created"
 
     def finish(self):
@@ -580,14 +582,15 @@ class Ledgerlike:
 
     path: Path
 
-    def write(self, trial):
+    def write(self, rows):
         """Note who wrote it."""
-        if trial.trial_id == "refused":
+        name = rows.trial["trial_id"]
+        if name == "refused":
             raise KeyError("no such thing")
-        if trial.trial_id == "deadly" and "deadly" not in self.path.read_text():
+        if name == "deadly" and "deadly" not in self.path.read_text():
             self.path.write_text(self.path.read_text() + f"deadly {os.getpid()}\n")
             os.kill(os.getpid(), signal.SIGKILL)
-        self.path.write_text(self.path.read_text() + f"{trial.trial_id} {os.getpid()}\n")
+        self.path.write_text(self.path.read_text() + f"{name} {os.getpid()}\n")
         return "created"
 
     def finish(self):
@@ -656,7 +659,18 @@ def test_refusal_is_told_in_words(apart):
     assert writer.close(30) == Tracked(left=1)
     assert "not yet" in said[0]
     with pytest.raises(OSError, match="no such thing"):
-        window.write(shown(next(by_trial(rows_of([trial("refused")]))), "demo"))
+        window.write(next(by_trial(rows_of([trial("refused")]))))
+
+
+def test_what_travels_is_of_one_trial_only():
+    """Rows of other trials in the same table stay here: they would be sent once for each."""
+    many = [alike("aa", "fr", layer, 0.5) for layer in range(13)]
+    many += [alike(f"b{i}", "fr", 0, 0.5) for i in range(50_000)]
+    names = ["aa", *(f"b{i}" for i in range(50_000))]
+    first = next(by_trial(rows_of([trial(name) for name in names], (), many)))
+    assert len(pickle.dumps(first)) > 1e6
+    assert len(pickle.dumps(parcel(first))) < 2e4
+    assert parcel(first) == first
 
 
 # Real MLflow on SQLite
