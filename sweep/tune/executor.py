@@ -17,6 +17,7 @@ from sweep.executor import WORKER, Interrupt, Watch, environment
 from sweep.schedule import Schedule
 from sweep.tune.connection import TUNE_ENVIRONMENT, connected
 from sweep.tune.mending import (
+    ended_trials_are_forgotten,
     idle_actors_leave,
     names_are_remembered,
     silent,
@@ -83,6 +84,7 @@ class TuneExecutor:
             idle_actors_leave(self.idle_s),
             connected(self),
             names_are_remembered(),
+            ended_trials_are_forgotten(),
             tempfile.TemporaryDirectory(prefix="xling-tune-") as folder,
         ):
             feed = Feed(

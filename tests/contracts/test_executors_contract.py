@@ -129,6 +129,29 @@ def test_slots_are_filled_though_jobs_end_before_an_actor_starts(kind: str, tmp_
     assert min(served.values()) > 30
 
 
+@pytest.mark.parametrize("kind", [pytest.param("tune", marks=RAY)], indirect=True)
+def test_tune_keeps_no_trials_that_have_ended(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 350 jobs, two of which fail, it never looks through more than it was left."""
+    from ray.tune.execution.tune_controller import TuneController
+
+    step, lengths = TuneController.step, []
+
+    def watched(self: TuneController) -> None:
+        step(self)
+        lengths.append(len(self._trials))
+
+    monkeypatch.setattr(TuneController, "step", watched)
+    jobs = [fakes.job(tmp_path, f"job{i:03}", epochs=1) for i in range(348)]
+    jobs += [fakes.job(tmp_path, f"bad{i}", "user-error") for i in range(2)]
+    schedule = FixedSchedule(jobs)
+    make(kind).run(schedule, Notes())
+    assert Counter(end.status for end in schedule.ended.values()) == {"done": 348, "failed": 2}
+    assert max(lengths) > 50
+    assert max(lengths) < 110
+
+
 @pytest.mark.parametrize("kind", EVERY, indirect=True)
 def test_keeps_order_with_one_worker(kind: str, tmp_path: Path) -> None:
     """One worker takes the jobs in the order of the schedule."""
