@@ -39,7 +39,7 @@ class Window(Protocol):
         """Tell whether anybody answers."""
 
 
-class Shutter(Window, Protocol):
+class OpenableWindow(Window, Protocol):
     """A window that is opened on first use, or before."""
 
     def open(self) -> None:
@@ -62,7 +62,7 @@ class Writer:
     def __init__(
         self,
         study: str,
-        window: Shutter,
+        window: OpenableWindow,
         *,
         warn: Callable[[str], None] = _log.warning,
         explain: Callable[[Exception], str] = str,
