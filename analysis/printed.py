@@ -3,6 +3,7 @@
 import math
 import re
 from decimal import ROUND_HALF_UP, Decimal
+from functools import lru_cache
 
 MINUS = "\N{MINUS SIGN}"
 DASH = "\N{EN DASH}"
@@ -15,6 +16,7 @@ _NOISE = 1e-9
 """A sum of fractions may miss a threshold by rounding; this much is forgiven."""
 
 
+@lru_cache(1 << 16)
 def rounded(fraction: float, digits: int = 2) -> Decimal:
     """Percent of a fraction, rounded half up (away from zero) to `digits` decimals.
 

@@ -1,7 +1,7 @@
 """A window kept in a process of its own, so that writing to it takes nothing from the sweep.
 
-MLflow's client needs a tenth of a second of one core for a trial, and 200 MB; beside the loop that
-hands out trials it halved the trials a second of a large sweep.
+MLflow's client needs a tenth of a second of one core for a trial; in the driver's own process it
+was half of all that the driver of a large sweep did.
 """
 
 from collections.abc import Callable, Iterator
