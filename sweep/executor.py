@@ -150,10 +150,15 @@ class Interrupt:
         return self._deadline is not None and time.monotonic() > self._deadline
 
     def __enter__(self) -> Self:
+        self.hold()
+        return self
+
+    def hold(self) -> None:
+        """Take the signals, again if need be: Ray's start takes SIGTERM, and aborts upon it."""
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
-                self._old[number] = signal.signal(number, self._handle)
-        return self
+                old = signal.signal(number, self._handle)
+                self._old.setdefault(number, old)
 
     def __exit__(
         self,

@@ -87,6 +87,7 @@ class TuneExecutor:
             ended_trials_are_forgotten(),
             tempfile.TemporaryDirectory(prefix="xling-tune-") as folder,
         ):
+            stop.hold()
             feed = Feed(
                 schedule,
                 watch,

@@ -113,7 +113,8 @@ sweep.opened.resolve = made.resolve
 if __name__ == "__main__":
     pathlib.Path(sys.argv[1], "driver").write_text(f"{os.getpid()} SIGTERM")
     try:
-        run_study(made.study_of(sys.argv[1], [1, 9, 2, 3]), workers=1, worker=made.WORKER)
+        study = made.study_of(sys.argv[1], [1, 9, 2, 3])
+        run_study(study, workers=1, worker=made.WORKER, executor=sys.argv[2])
     except Interrupted as stop:
         print(stop.summary.done, stop.summary.left)
         sys.exit(130)
@@ -121,13 +122,14 @@ if __name__ == "__main__":
 
 
 @pytest.mark.slow
-def test_sigterm_is_heard_as_ctrl_c_is(tmp_path: Path) -> None:
+@pytest.mark.parametrize("executor", ["local", pytest.param("tune", marks=pytest.mark.ray)])
+def test_sigterm_is_heard_as_ctrl_c_is(tmp_path: Path, executor: str) -> None:
     """A batch system's SIGTERM ends the sweep gently: rows committed, the rest left and counted."""
     script = tmp_path / "driver.py"
     script.write_text(DRIVER)
     path = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
     stopped = subprocess.run(
-        [sys.executable, str(script), str(tmp_path)],
+        [sys.executable, str(script), str(tmp_path), executor],
         capture_output=True,
         text=True,
         check=False,
