@@ -6,8 +6,8 @@ at the fullest, on a card of its own; its other trials wait the seconds that tak
 does not fit its share even one sentence at a time (the worker has tried that) gets a larger one.
 """
 
+import heapq
 import math
-from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -91,8 +91,10 @@ class Packing:
     inner: Schedule
     gpus: float | Literal["auto"]
     shares: dict[Kind, float] = field(default_factory=dict)
-    _waiting: deque[Job] = field(default_factory=deque)
+    _waiting: list[tuple[int, Job]] = field(default_factory=list)
     _held: dict[Kind, list[Job]] = field(default_factory=dict)
+    _places: dict[str, int] = field(default_factory=dict)
+    _n_seen: int = 0
 
     @property
     def total(self) -> int:
@@ -102,11 +104,13 @@ class Packing:
     def next(self) -> Job | None:
         """Hand out a job with its share, or the rehearsal of its kind."""
         if self._waiting:
-            return self._sized(self._waiting.popleft())
+            return self._sized(heapq.heappop(self._waiting)[1])
         while sum(len(jobs) for jobs in self._held.values()) < HELD:
             job = self.inner.next()
             if job is None:
                 return None
+            self._n_seen += 1
+            self._places[job.job_id] = self._n_seen
             kind = Kind.of(job.spec)
             if self._share(kind) is not None:
                 return self._sized(job)
@@ -133,8 +137,9 @@ class Packing:
         share = job.workspace.gpus
         if outcome.failure_kind == "out-of-memory" and share < 1:
             self.shares[kind] = max(self._share(kind) or 0.0, min(1.0, 2 * share))
-            self._waiting.append(replace(job, attempt=job.attempt + 1))
+            self._wait(replace(job, attempt=job.attempt + 1))
             return True
+        self._places.pop(job.job_id, None)  # a retry of the inner schedule gets a new one
         return self.inner.finished(job, outcome)
 
     def _rehearsed(self, kind: Kind, job: Job, outcome: Outcome) -> bool:
@@ -143,8 +148,13 @@ class Packing:
         else:  # what went wrong will be said by the trial itself, on a whole card
             self.shares[kind] = 1.0
         plain = replace(job, workspace=replace(job.workspace, rehearse=False))
-        self._waiting.extend([plain, *self._held.pop(kind)])
+        for known in (plain, *self._held.pop(kind)):
+            self._wait(known)
         return True
+
+    def _wait(self, job: Job) -> None:
+        """Put a job where it was in the inner schedule's order, whatever its kind waited for."""
+        heapq.heappush(self._waiting, (self._places[job.job_id], job))
 
     def _share(self, kind: Kind) -> float | None:
         if self.gpus == "auto":

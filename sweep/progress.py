@@ -259,12 +259,15 @@ def title(job: Job) -> str:
 
 
 def ending(job: Job, outcome: Outcome, dev: float | None, *, retried: bool) -> str:
-    """How an attempt ended, in one line."""
+    """How an attempt ended, in one line; a rehearsal has only measured what the trial needs."""
     words = f"{outcome.status:<7} {title(job)}"
     if outcome.status == "failed":
         reason = " ".join(outcome.message.split())
         again = "; trying again" if retried else ""
         return f"{words} attempt {job.attempt}, {outcome.failure_kind}: {reason[:500]}{again}"
+    if job.workspace.rehearse:
+        took = f"{outcome.peak_memory / 1e9:.1f} GB of GPU memory at most"
+        return f"measured {title(job)}: {took}, {duration(outcome.seconds)}"
     score = "" if dev is None else f", dev {dev:.3f}"
     return f"{words}{score}, {duration(outcome.seconds)}"
 

@@ -15,11 +15,12 @@ from trainables.encoders.base import Encoder, EncoderOutput
 from trainables.heads.gold_tags import GoldTags
 from trainables.similarity.pooling import masked_sum
 from trainables.tasks.base import Readings, Task
+from trainables.transfer import put
 
 PIECE_BUDGET = {"cpu": 4096, "cuda": 65536}
 """Padded pieces of a training batch that go forward together; part of what its numbers are."""
 
-LOOK_BUDGET = {"cpu": 1024 * 384, "cuda": 65536 * 768}
+LOOK_BUDGET = {"cpu": 1024 * 384, "cuda": 16384 * 768}
 """Numbers in one layer's states when nothing is trained; part of what last bits depend on.
 
 On a CPU a layer's inner states, four times as many, then stay in its cache.
@@ -104,8 +105,8 @@ class Model:
         return means
 
     def put(self, array: np.ndarray) -> Tensor:
-        """An array on the model's device."""
-        return torch.from_numpy(array).to(self.device)
+        """An array on the model's device; on a GPU the host does not wait until it is there."""
+        return put(array, self.device)
 
     def autocast(self) -> AbstractContextManager[object]:
         """The precision of forward passes."""

@@ -187,7 +187,7 @@ class ProbeTraining:
             how="random",
         )
         self.probes.train()
-        loss_sum, rates = torch.zeros((), dtype=torch.float64), [0.0]
+        loss_sum, rates = torch.zeros((), dtype=torch.float64, device=self.model.device), [0.0]
         for chosen in batches:
             rates = self._rates(hyper.epochs * len(batches))
             loss_sum += self._step(chosen, rates)
@@ -211,7 +211,7 @@ class ProbeTraining:
             for head in self.probes.heads:
                 nn.utils.clip_grad_norm_(head.parameters(), self.spec.hyper.clip_norm)
         self.optimiser.step()
-        return loss.detach().double().cpu()
+        return loss.detach().double()
 
     def predict(self, features: Features) -> Int[np.ndarray, "S layers"]:
         """What each layer's probe says of every text."""

@@ -86,6 +86,24 @@ def test_kinds_are_measured_apart():
     assert shares == {8: 0.125, 64: 0.875}  # 11.5 + 0.59 of 16
 
 
+def test_kinds_that_waited_come_in_the_order_of_the_schedule():
+    """Cells go side by side: no kind waits until all trials of another are through."""
+    ordered = [job for pair in zip(jobs(3), jobs(3, batch_size=64), strict=True) for job in pair]
+    packing = Packing(FixedSchedule(ordered), "auto")
+    small, large = packing.next(), packing.next()
+    assert packing.next() is None
+    packing.finished(small, rehearsed(small, 1 * GIB))
+    packing.finished(large, rehearsed(large, 6 * GIB))
+    handed = [packing.next() for _ in range(6)]
+    assert [job.job_id for job in handed] == [job.job_id for job in ordered]
+    assert [job.workspace.gpus for job in handed] == [0.125, 0.5] * 3
+    packing.finished(handed[1], ended(handed[1], "failed", "out-of-memory"))
+    assert packing.next().workspace.gpus == 1.0
+    for job in handed:
+        packing.finished(job, ended(job))
+    assert packing.is_done()
+
+
 def test_a_rehearsal_that_fails_leaves_a_whole_card_to_the_trials():
     """Whatever went wrong, the trial itself says it, and with all the memory there is."""
     packing = Packing(FixedSchedule(jobs(2)), "auto")

@@ -207,6 +207,20 @@ def test_lines_say_each_end_once_and_epochs_now_and_then() -> None:
     ]
 
 
+def test_a_rehearsal_is_not_called_done() -> None:
+    """It has only measured what its kind of trial needs of a GPU; the trial is still to come."""
+    lines: list[str] = []
+    a = job("a")
+    alone = replace(a, workspace=replace(a.workspace, rehearse=True))
+    watch = LineWatch(board(a), lines.append, clock=lambda: 0.0)
+    watch.started(alone)
+    watch.finished(alone, replace(ended(alone), peak_memory=2_340_000_000), retried=True)
+    assert lines[-1] == (
+        "[0/1] measured upos en ref seed 1 (a): 2.3 GB of GPU memory at most, 1 min 40 s; "
+        "time left: measuring"
+    )
+
+
 def test_a_terminal_gets_a_table_and_failures_above_it() -> None:
     """On a terminal the table is drawn, and a failure leaves a line."""
     console = Console(file=io.StringIO(), force_terminal=True, width=120, height=30)

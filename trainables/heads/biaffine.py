@@ -23,6 +23,7 @@ from torch.nn.functional import cross_entropy
 
 from trainables.draws import sentence_dropout
 from trainables.seeding import generator
+from trainables.transfer import put
 
 LABEL_SCORES = 2**21
 """Most scores of labelled arcs at once while predicting, unless one sentence has more: 8 MB, and
@@ -216,8 +217,8 @@ class BiaffineParser(nn.Module):
         n, m, device = len(n_words), int(n_words.max()), words.device
         of_word = np.repeat(np.arange(n), n_words)
         start = np.cumsum(n_words) - n_words
-        sentence = torch.from_numpy(of_word).to(device)
-        position = torch.from_numpy(np.arange(len(of_word)) - start[of_word]).to(device)
+        sentence = put(of_word, device)
+        position = put(np.arange(len(of_word)) - start[of_word], device)
         words = self.dropout(words)
         roots = sentence_dropout(roots, self.dropout.p) if self.training else roots
         at_root = torch.arange(n, device=device)
@@ -231,7 +232,7 @@ class BiaffineParser(nn.Module):
             return _pad(projection(states, all_of, n), all_of, place, (n, m + 1))
 
         scores = self.arc.pairs(dependents(self.arc_dependent), heads(self.arc_head))[..., 0]
-        legal = torch.from_numpy(_legal(n_words, m)).to(device)
+        legal = put(_legal(n_words, m), device)
         return Arcs(
             scores=scores.masked_fill(~legal, -torch.inf),
             dependents=dependents(self.label_dependent),
