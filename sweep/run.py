@@ -34,6 +34,9 @@ from sweep.worker import Outcome
 if TYPE_CHECKING:
     from sweep.tracking import Tracker
 
+CARDS = Path("/dev"), "nvidia[0-9]*"
+"""Where NVIDIA's driver shows the GPUs of a machine."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSummary:
@@ -146,6 +149,9 @@ def run_study(
             if opened.ledger.has_loose:  # the driver before us died before it tidied up
                 _tidy(opened, home, lock, _tracker(opened, console) if on else None, console)
             return known
+        if _has_idle_gpu(study):
+            text = "A GPU is here, and this study trains on the CPU."
+            _say(console, f"{text} To use it: --set resources.gpus=auto")
         crew = _crew(study, executor, workers, worker, work.schedule.total, mark=lock.token)
         tracker = _tracker(opened, console) if on else None
         board = Board(began=began, already=known.already, search_seed=_search_seed(study))
@@ -264,6 +270,13 @@ def _gpus_here(study: Study) -> int:
         )
         raise StudyError(wrong_value(study.file, "resources.gpus", study.resources.gpus, what))
     return found
+
+
+def _has_idle_gpu(study: Study) -> bool:
+    """Whether this machine has a GPU that a study asks nothing of. Loads no torch."""
+    is_elsewhere = bool(os.environ.get("RAY_ADDRESS")) and study.executor == "tune"
+    is_hidden = os.environ.get("CUDA_VISIBLE_DEVICES") in {"", "-1"}
+    return not (study.resources.gpus or is_elsewhere or is_hidden) and any(CARDS[0].glob(CARDS[1]))
 
 
 def _search_seed(study: Study) -> int | None:

@@ -1,5 +1,6 @@
 """What a trial runs on: how many operations a second this code is assumed to get out of it."""
 
+import math
 import re
 import tomllib
 from dataclasses import dataclass
@@ -46,6 +47,24 @@ class Device:
             return float(peak * share**0.9)  # two cores are not quite twice as fast as one
         share = min(share, 1.0)
         return peak * share * (1 + _GAIN * (1 - share))
+
+    def seconds(
+        self, operations: float, queue_s: float, precision: str, share: float = 1.0
+    ) -> float:
+        """Seconds that a trial takes for some work.
+
+        A GPU computes while a core queues what comes next, so the longer of the two decides; where
+        they are alike, both are felt. Each trial has a core of its own, but a share of the GPU:
+        what waits for its core leaves the card to others.
+
+        Args:
+            operations: Of the work.
+            queue_s: Seconds of a core that feeds a GPU with it.
+            precision: `fp32`, `bf16` or `fp16`.
+            share: As for `rate`.
+        """
+        computed = operations / self.rate(precision, share)
+        return computed if self.name == CPU else math.hypot(computed, queue_s)
 
 
 def device(name: str) -> Device:

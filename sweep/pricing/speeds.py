@@ -194,10 +194,14 @@ class Speeds:
         key = (*key, spec.precision, device.name, share)
         if key not in self._kinds:
             work = self._reckoner.work(spec, request, trains=trains)
-            rate = device.rate(spec.precision, share)
+            on = spec.precision, share
             self._kinds[key] = Kind(
                 effects=_effects(spec, device.name),
-                seconds=(work.train / rate, work.evaluate / rate, work.fixed_s),
+                seconds=(
+                    device.seconds(work.train, work.train_queue_s, *on),
+                    device.seconds(work.evaluate, work.evaluate_queue_s, *on),
+                    work.fixed_s,
+                ),
             )
         return self._kinds[key]
 

@@ -12,6 +12,11 @@ from sweep.simulate.rehearsal import Rehearsed
 _AT_ONCE = 200
 """Trials at a time that `sweep run` takes on a cluster where nobody says."""
 
+_IDLE = (
+    "These machines have GPUs, and the study trains on their cores. To use them: "
+    "--set resources.gpus=auto, or a share."
+)
+
 
 def quote_lines(told: Rehearsed, prices: PriceList) -> list[str]:
     """What a study costs on a cluster, in a few lines below its plan."""
@@ -130,6 +135,8 @@ def _where(told: Rehearsed) -> str:
 def _basis(told: Rehearsed, prices: PriceList) -> list[str]:
     """What the figures rest on."""
     lines = [_speeds(told.forecast)]
+    if not told.setting.gpus and any(kind.gpus for kind in told.setting.cluster.workers):
+        lines.insert(0, _IDLE)
     is_listed = any(
         kind.usd_per_hour is not None and not {kind.name, kind.machine} & set(prices.own)
         for kind in told.setting.cluster.types

@@ -133,6 +133,32 @@ def test_a_study_that_wants_a_gpu_is_refused_where_there_is_none(
 
 
 @pytest.mark.parametrize(
+    ("visible", "gpus", "is_said"),
+    [(None, 0.0, True), ("", 0.0, False), ("0", 0.0, True), (None, "auto", False)],
+)
+def test_a_gpu_that_would_lie_idle_is_pointed_out(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    visible: str | None,
+    gpus: float | str,
+    is_said: bool,
+) -> None:
+    """Unless it is hidden on purpose, or asked for."""
+    (tmp_path / "nvidia0").touch()
+    (tmp_path / "nvidiactl").touch()
+    monkeypatch.setattr("sweep.run.CARDS", (tmp_path, "nvidia[0-9]*"))
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 1)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    study = made.study_of(tmp_path / "store", [1], resources={"gpus": gpus})
+    _, said = run(study)
+    assert ("A GPU is here" in said) == is_said
+    (tmp_path / "nvidia0").unlink()
+    assert "A GPU" not in run(made.study_of(tmp_path / "other", [1]))[1]
+
+
+@pytest.mark.parametrize(
     ("cpus", "gpus", "n_gpus", "expected"),
     [
         (1, 0.0, 0, 8),

@@ -69,12 +69,18 @@ def jobs(lefts):
     return [(left.trial.spec, left.request, left.work == "train") for left in lefts]
 
 
-def modelled(lefts, on: Device = T4):
+def modelled(lefts, on: Device = T4, share: float = 1.0):
     """(train, evaluate, rest) seconds of the bare model."""
     reckoner = Reckoner()
     works = [reckoner.work(*job[:2], trains=job[2]) for job in jobs(lefts)]
-    rate = on.rate("fp32")
-    return [(work.train / rate, work.evaluate / rate, work.fixed_s) for work in works]
+    return [
+        (
+            on.seconds(work.train, work.train_queue_s, "fp32", share),
+            on.seconds(work.evaluate, work.evaluate_queue_s, "fp32", share),
+            work.fixed_s,
+        )
+        for work in works
+    ]
 
 
 def test_before_anything_was_measured_the_model_speaks_with_doubt(plan):
@@ -159,10 +165,9 @@ def test_the_first_trial_of_a_worker_says_nothing_of_loading(plan):
 def test_a_trial_that_had_a_share_of_a_card_is_held_against_that_share(plan):
     """At a quarter of a card, as fast as modelled for a quarter: the model stands."""
     lefts = plan.left[1:30]
-    quarter = T4.rate("fp32") / T4.rate("fp32", 0.25)
     rows = [
-        row(left, train * quarter, look * quarter, rest, gpu_share=0.25)
-        for left, (train, look, rest) in zip(lefts, modelled(lefts), strict=True)
+        row(left, *seconds, gpu_share=0.25)
+        for left, seconds in zip(lefts, modelled(lefts, T4, 0.25), strict=True)
     ]
     told = speeds(plan, rows).forecast(jobs(plan.left), T4, 1.0).total.mean
     assert told == pytest.approx(sum(map(sum, modelled(plan.left))), rel=0.05)

@@ -179,3 +179,27 @@ def test_more_trials_on_a_card_are_slower_each_and_faster_together(name):
     card = device(name)
     assert card.rate("fp32") < 4 * card.rate("fp32", 0.25) < 4 * card.rate("fp32")
     assert card.rate("bf16") > card.rate("fp32")
+
+
+@pytest.mark.parametrize(("at_once", "train_s"), [(1, 7.4), (2, 7.6), (4, 7.0), (8, 8.7)])
+def test_small_batches_wait_for_the_core_and_not_for_the_card(monkeypatch, at_once, train_s):
+    """What `bench.packing` measured on an H100: eight trials at a time are hardly slower each."""
+    mbert = Shape(layers=12, hidden=768, inner=3072, vocabulary=119_547)
+    monkeypatch.setattr("sweep.pricing.work.shape_of", lambda _encoder: mbert)
+    sizes = {"train": Size(sentences=1000, words=15_000), "dev": Size(sentences=125, words=1_875)}
+    monkeypatch.setattr("sweep.pricing.work.size_of", lambda ref: sizes[ref.split])
+    hyper = HyperParameters(learning_rate=5e-5, batch_size=16, epochs=2)
+    work = Reckoner().work(spec(hyper=hyper), Request(), trains=True)
+    told = device("H100").seconds(work.train, work.train_queue_s, "bf16", 1 / at_once)
+    assert told == pytest.approx(train_s, rel=0.25)
+    cpu = device("cpu")
+    assert cpu.seconds(work.train, work.train_queue_s, "fp32") == work.train / cpu.rate("fp32")
+
+
+def test_what_the_core_does_is_counted_by_hand(reckoner):
+    """30 steps through 2 blocks and 3 looks at 100 sentences; half of the backward pass frozen."""
+    work = reckoner.work(spec(), Request(targets=(ref("bb_pud", "test"),)), trains=True)
+    assert work.train_queue_s == pytest.approx(30 * 2 * 4.5e-3 + 300 * 3e-4)
+    assert work.evaluate_queue_s == pytest.approx(100 * 3e-4)
+    frozen = reckoner.work(spec("freeze:1"), Request(), trains=True)
+    assert frozen.train_queue_s == pytest.approx(30 * 2 * 4.5e-3 * 2 / 3 + 300 * 3e-4)

@@ -86,6 +86,10 @@ def test_a_plan_says_what_a_cluster_file_costs(capsys, tmp_path):
     assert "On up to 15 spot g4dn.xlarge (1 x T4) at 0.25 GPU a trial: " in out
     assert "Speeds: a model of operations and assumed throughput" in out
     assert "--price NAME=USD overrules them" in out
+    assert "These machines have GPUs" not in out
+    assert (
+        "These machines have GPUs, and the study trains on their cores" in run(capsys, *command)[1]
+    )
     told = json.loads(run(capsys, *command, *gpu, "--json")[1])
     assert told["trials"] == told["quote"]["trials"] == 316
     assert told["quote"]["node_types"][1]["usd_per_hour"] == 0.21
