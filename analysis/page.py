@@ -134,6 +134,7 @@ def render(page: Page, pictures: Callable[[], tuple[Pictures, Sequence[Pictures]
         ],
         pictures=_pictures(of_study),
         groups=groups,
+        absences=_absences(page.groups),
     )
 
 
@@ -146,6 +147,29 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+
+
+def _absences(groups: Sequence[Group]) -> list[dict[str, str]]:
+    """Trials without numbers: those of a cell that lack them for the same reason, in one row."""
+    found: list[dict[str, str]] = []
+    for group in groups:
+        alike: dict[tuple[str, str], list[Trial]] = {}
+        for trial, _ in group.rows:
+            if trial.status != "done":
+                alike.setdefault((trial.status, trial.reason), []).append(trial)
+        found += [
+            {
+                "cell": group.title,
+                "hyper": group.hyper,
+                "seeds": ", ".join(str(trial.seed) for trial in trials),
+                "trials": _some([trial.trial_id for trial in trials if trial.trial_id])
+                or printed.DASH,
+                "status": status,
+                "reason": reason,
+            }
+            for (status, reason), trials in alike.items()
+        ]
+    return found
 
 
 def _chapter(chapter: Chapter, anchors: Mapping[str, str]) -> dict[str, object]:

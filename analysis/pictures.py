@@ -30,10 +30,10 @@ N_FIGURES = 9
 _FIGURES = 7
 """About as many has a block."""
 
-_CHANCE = "Grey: shuffled pairs of sentences, mean to 95 % quantile."
+_CHANCE = " Grey: shuffled pairs of sentences, mean to 95 % quantile."
 _BEFORE = "Before fine-tuning."
 _HARDEST = "Fine-tuned under the ablation that costs the other languages most; mean over seeds."
-_LINES = f"Black: reference; dashed: before fine-tuning; colours: ablations. {_CHANCE}"
+_LINES = "Black: reference; dashed: before fine-tuning; colours: ablations."
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,17 +92,22 @@ def overlap_plans(shared: Shared | None, source: str) -> Iterator[Plan]:
 def _curves(evidence: Evidence, profile: Profile, source: str) -> Iterator[Plan]:
     """Similarity by layer: of the ablations, and of each target in three kinds of models."""
     by_ablation = layer_curves.by_ablation_data(profile, source)
-    yield Plan("layers-by-ablation", by_ablation, _LINES)
+    yield Plan("layers-by-ablation", by_ablation, _LINES + _chance(by_ablation))
     block = evidence.block
     scores = evidence.scores.mean[block.lineup.reference or 0]
     pairs = list(zip(block.targets, scores.tolist(), strict=True))
     by_target = layer_curves.by_target_data(profile, source, pairs)
     if by_target is not None:
-        yield Plan("layers-by-target", by_target, "Mean over seeds. " + _CHANCE)
+        yield Plan("layers-by-target", by_target, "Mean over seeds." + _chance(by_target))
     for models, caption in ((PRETRAINED, _BEFORE), (_hardest(evidence), _HARDEST)):
         other = layer_curves.by_target_data(profile, source, pairs, models)
         if other is not None:
             yield Plan(f"layers-by-target-{slug(models)}", other, caption)
+
+
+def _chance(curves: Curves) -> str:
+    """What the grey band is, where there is one."""
+    return "" if curves.null is None else _CHANCE
 
 
 def _hardest(evidence: Evidence) -> str:

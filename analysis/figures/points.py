@@ -8,6 +8,12 @@ from matplotlib.axes import Axes
 
 from analysis.figures import style
 
+_LETTER, _LINE = 0.0165, 0.045
+"""Width of a letter and height of a line of a name, in units of the axes."""
+
+_FARTHER = 2e-6
+"""What a spot costs beside the one before it in the list: of two free ones the nearer wins."""
+
 
 def draw_points(
     axes: Axes,
@@ -52,21 +58,23 @@ def _name_points(
     width, height = np.diff(axes.get_xlim())[0], np.diff(axes.get_ylim())[0]
     left, bottom = axes.get_xlim()[0], axes.get_ylim()[0]
     px, py = (x - left) / width, (y - bottom) / height
-    taken = [(a - 0.012, b - 0.016, a + 0.012, b + 0.016) for a, b in zip(px, py, strict=True)]
+    points = [(a - 0.012, b - 0.018, a + 0.012, b + 0.018) for a, b in zip(px, py, strict=True)]
+    taken: list[tuple[float, ...]] = []
     for i in np.argsort(-py, kind="stable"):
-        w, h = 0.021 * len(names[i]), 0.05
-        spots = [
-            (dx * (w / 2 + 0.02) if dy == 0 else dx * (w / 2), dy * 0.045)
-            for dx, dy in ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, 1), (1, -1), (-1, -1))
-        ]
+        w = _LETTER * len(names[i])
+        spots = [(side * (w / 2 + 0.018), up * 0.028) for side in (1, -1) for up in (0, 1, -1)]
+        spots += [(side * w / 4, up * 0.045) for up in (1, -1) for side in (0, 1, -1)]
+        spots += [(side * w / 2, up * 0.08) for up in (1, -1) for side in (0, 1, -1)]
         boxes = [
-            (px[i] + dx - w / 2, py[i] + dy - h / 2, px[i] + dx + w / 2, py[i] + dy + h / 2)
+            (px[i] + dx - w / 2, py[i] + dy - _LINE / 2, px[i] + dx + w / 2, py[i] + dy + _LINE / 2)
             for dx, dy in spots
         ]
         costs = [
-            sum(_overlap(box, other) for k, other in enumerate(taken) if k != i)
+            sum(_overlap(box, other) for other in taken)
+            + sum(3 * _overlap(box, other) for other in points)
             + 10 * _outside(box)
-            for box in boxes
+            + _FARTHER * place
+            for place, box in enumerate(boxes)
         ]
         best = int(np.argmin(np.round(costs, 9)))
         taken.append(boxes[best])

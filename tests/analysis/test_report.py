@@ -206,6 +206,19 @@ def test_failures_are_shown_with_their_reason(written):
     assert text.count("CUDA out of memory: tried &lt;2.5 GiB&gt;") >= 3
 
 
+def test_trials_that_lack_numbers_for_one_reason_share_a_row(written):
+    """The row names the cell, its seeds and their trials; another cell has a row of its own."""
+    _, text = written((0, 1), failed=[("reinit:1-2", 0), ("reinit:1-2", 1), ("reinit:11-12", 1)])
+    section = text[text.index('<section id="failures">') :]
+    section = section[: section.index("</section>")]
+    rows = [row for row in section.split("<tr>") if "CUDA out of memory" in row]
+    assert len(rows) == 2
+    assert "reinit:1-2" in rows[0]
+    assert "<td>0, 1</td><td>failed</td>" in rows[0]
+    assert "reinit:11-12" in rows[1]
+    assert "<td>1</td><td>failed</td>" in rows[1]
+
+
 def test_a_declared_target_that_nobody_scored_is_reported(written):
     """SRC-X is a dash that names the language, not a mean over the others."""
     report, _ = written(options={"targets": (*ORDER, "pl_pud")})
