@@ -25,6 +25,7 @@ from analysis.schema import CURVES, SCORES, SIMILARITY, TRIALS
 from analysis.tables import Tables, write_tables
 from bench.machine import machine
 from sweep.ledger import Ledger
+from sweep.sparing import spare_pandas
 
 ENCODERS = 5
 TASKS = {"upos": ("accuracy", "f1_macro", "f1_micro"), "parsing": ("las", "uas", "las_full"),
@@ -175,6 +176,7 @@ def fill(folder: Path, tables: Tables) -> None:
 def measure(folder: Path) -> dict[str, object]:
     """Open a store as `sweep report` does, and write its report, in this process."""
     wall, cpu = time.perf_counter(), time.process_time()
+    spare_pandas()
     with start_painters(ENCODERS * len(TASKS) * len(SOURCES)) as painters:
         tables = Ledger(str(folder)).tables(is_lean=True)
         read_s = time.perf_counter() - wall

@@ -30,6 +30,7 @@ from sweep.cli_options import (
     examples,
     print_json,
 )
+from sweep.sparing import spare_pandas
 from sweep.study import Study, load_study
 
 OURS: Mapping[tuple[str, str], int] = {
@@ -348,6 +349,8 @@ def doctor(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and leave with its exit code."""
+    if arguments is None:  # a process of our own
+        spare_pandas()
     sys.exit(_code(arguments))
 
 

@@ -28,8 +28,10 @@ def unknown_key(file: str, key: str, known: Iterable[str], homes: Sequence[str] 
 
 
 def closest(name: str, known: Iterable[str]) -> str:
-    """` Did you mean 'x'? Known: ...`, to be put behind a sentence."""
+    """` Did you mean 'x'? Known: ...`, to be put behind a sentence; empty where none is known."""
     known = list(known)
+    if not known:
+        return ""
     close = difflib.get_close_matches(name, known, n=1)
     hint = f" Did you mean '{close[0]}'?" if close else ""
     return f"{hint} Known: {', '.join(known)}."

@@ -77,6 +77,7 @@ class Ledger:
     def __init__(self, store: str | Folder) -> None:
         self._folder = store if isinstance(store, Folder) else Folder(store)
         self._parts: set[str] = set()
+        self._unkeyed: list[Part] = []  # whose measurements nobody has asked for yet
         self._absorbed: set[str] = set()  # commits in those parts
         self._loose = concat([])  # rows of the commits in no part
         self._loose_ids: set[str] = set()
@@ -125,6 +126,7 @@ class Ledger:
         """
         if trial_id not in self._trained:
             return request
+        self._note_parts()
         have = self._have.get(trial_id, frozenset())
         return self._wants.rest(request, have, is_probe=spec.train is None)
 
@@ -214,23 +216,25 @@ class Ledger:
     def _take_in(self, files: Mapping[str, File], current: Current) -> tuple[str, ...]:
         """Read first, note after: an exception in between leaves the ledger as it was."""
         parts = [part for part in current.parts if part.name not in self._parts]
-        read: list[Mapping[str, pa.Table]] = [
-            {n: read_part(self._folder, part, n, columns=c) for n, c in _ASKED.items()}
-            for part in parts
-        ]
+        columns = _ASKED["trials"]
+        read = [read_part(self._folder, part, "trials", columns=columns) for part in parts]
         failed: list[pa.Table] = []
-        for part, piece in zip(parts, read, strict=True):
-            bad = piece["trials"].filter(pc.equal(piece["trials"].column("status"), "failed"))
+        for part, trials in zip(parts, read, strict=True):
+            bad = trials.filter(pc.equal(trials.column("status"), "failed"))
             if len(bad):
                 ids = bad.column("trial_id").cast(pa.string()).combine_chunks()
                 failed.append(read_part(self._folder, part, "trials", trial_ids=ids))
-        taken = {i for piece in read for i in piece["trials"].column("commit_id").to_pylist()}
-        known = self._absorbed | taken | self._loose_ids
+        commits = [set(trials.column("commit_id").to_pylist()) for trials in read]
+        taken = set().union(*commits)
+        before = self._absorbed | self._loose_ids
+        unkeyed = [part for part, own in zip(parts, commits, strict=True) if own - before]
+        known = before | taken
         new = {i: f for i, f in files.items() if i not in known and f not in self._bad}
         loose = read_commits(self._folder, new)
         fresh = (taken | loose.ids) - self._absorbed - self._loose_ids
 
         self._parts |= {part.name for part in parts}
+        self._unkeyed += unkeyed
         self._absorbed |= taken
         if self._loose_ids & taken:
             self._loose = without(self._loose, self._loose_ids & taken)
@@ -240,9 +244,9 @@ class Ledger:
             self._loose = {n: rows.combine_chunks() if many else rows for n, rows in both.items()}
         self._loose_ids = (self._loose_ids - taken) | loose.ids
         self._bad.update(loose.bad)
-        for piece in (*read, loose.tables):
-            self._note_trials(piece["trials"])
-            self._note_keys(piece["scores"], piece["similarity"])
+        for rows in (*read, loose.tables["trials"]):
+            self._note_trials(rows)
+        self._note_keys(loose.tables["scores"], loose.tables["similarity"])
         for rows in (*failed, loose.tables["trials"]):
             self._note_failures(rows)
         return tuple(sorted(fresh))
@@ -258,6 +262,26 @@ class Ledger:
                     self._kept.add(trial)
             elif status == "pruned":
                 self._pruned[trial] = pruned_at
+
+    def _note_parts(self) -> None:
+        """Read what compacted trials have measured, once somebody asks: a report never does."""
+        for _ in range(TRIES):
+            while self._unkeyed:
+                part = self._unkeyed.pop()
+                try:
+                    names = "scores", "similarity"
+                    self._note_keys(
+                        *(read_part(self._folder, part, n, columns=_ASKED[n]) for n in names)
+                    )
+                except FileNotFoundError:  # compacted under our eyes, into one of those of now
+                    self._unkeyed = list(Current.read(self._folder).parts)
+                    break
+                except BaseException:
+                    self._unkeyed.append(part)
+                    raise
+            else:
+                return
+        raise vanished(self._folder, Current.read(self._folder))
 
     def _note_keys(self, scores: pa.Table, similarity: pa.Table) -> None:
         of_scores = _keys_by_trial(scores, _ASKED["scores"], lambda key: key)

@@ -79,13 +79,14 @@ class TuneExecutor:
         with (
             Interrupt(self.grace_s) as stop,
             environment(settings),
+            # Removed after Ray has ended, whose workers may still write there.
+            tempfile.TemporaryDirectory(prefix="xling-tune-", ignore_cleanup_errors=True) as folder,
             silent("ray.tune"),
             survive_memory_kills(),
             idle_actors_leave(self.idle_s),
             connected(self),
             names_are_remembered(),
             ended_trials_are_forgotten(),
-            tempfile.TemporaryDirectory(prefix="xling-tune-") as folder,
         ):
             stop.hold()
             feed = Feed(

@@ -208,8 +208,31 @@ def test_torn_table_stops_with_its_name(tmp_path):
     compact(store)
     (scores,) = [file.path for file in store.files("tables") if "scores" in file.path]
     store.publish(scores, store.read(scores)[:-20])
+    ledger = Ledger(str(tmp_path))
+    job = make.job(tmp_path, make.targets("de_pud"))
+    for _ in range(2):  # it does not pass the second time either
+        with pytest.raises(TableError, match=r"scores\.parquet: torn"):
+            ledger.missing(job.trial_id, job.spec, job.request)
     with pytest.raises(TableError, match=r"scores\.parquet: torn"):
-        Ledger(str(tmp_path))
+        ledger.tables()
+
+
+def test_what_was_compacted_again_before_anybody_asked_is_known(tmp_path):
+    """The first part is gone when its measurements are asked for; they are in the one after it."""
+    first = make.job(tmp_path, make.targets("de_pud"), make.spec(1))
+    second = make.job(tmp_path, make.targets("de_pud"), make.spec(2))
+    store = Store(tmp_path)
+    make.commit(first)
+    compact(store)
+    ledger = Ledger(str(tmp_path))
+    before = {file.path for file in store.files("tables")}
+    make.commit(second)
+    compact(store)
+    assert not before & {file.path for file in store.files("tables") if "parquet" in file.path}
+    assert ledger.missing(first.trial_id, first.spec, first.request) is None
+    assert ledger.missing(second.trial_id, second.spec, second.request) == second.request
+    ledger.refresh()
+    assert ledger.missing(second.trial_id, second.spec, second.request) is None
 
 
 def test_missing_table_stops_with_a_message(tmp_path):
