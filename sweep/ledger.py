@@ -1,6 +1,8 @@
 """What is known already and what is left: committed rows in, the rest of a request out."""
 
+import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -78,6 +80,7 @@ class Ledger:
         self._folder = store if isinstance(store, Folder) else Folder(store)
         self._parts: set[str] = set()
         self._unkeyed: list[Part] = []  # whose measurements nobody has asked for yet
+        self._taking_in = threading.Lock()  # one thread refreshes while another asks
         self._absorbed: set[str] = set()  # commits in those parts
         self._loose = concat([])  # rows of the commits in no part
         self._loose_ids: set[str] = set()
@@ -107,7 +110,8 @@ class Ledger:
             files = commit_ids(self._folder.files("commits"), self._said)
             current = Current.read(self._folder)
             try:
-                return self._take_in(files, current)
+                with self._taking_in:
+                    return self._take_in(files, current)
             except FileNotFoundError:
                 continue  # compacted under our eyes
         raise vanished(self._folder, current)
@@ -265,22 +269,20 @@ class Ledger:
 
     def _note_parts(self) -> None:
         """Read what compacted trials have measured, once somebody asks: a report never does."""
+        if not self._unkeyed:
+            return
+        names = "scores", "similarity"
         for _ in range(TRIES):
-            while self._unkeyed:
-                part = self._unkeyed.pop()
-                try:
-                    names = "scores", "similarity"
-                    self._note_keys(
-                        *(read_part(self._folder, part, n, columns=_ASKED[n]) for n in names)
-                    )
-                except FileNotFoundError:  # compacted under our eyes, into one of those of now
-                    self._unkeyed = list(Current.read(self._folder).parts)
-                    break
-                except BaseException:
-                    self._unkeyed.append(part)
-                    raise
-            else:
+            with self._taking_in, suppress(FileNotFoundError):
+                while self._unkeyed:
+                    part = self._unkeyed[-1]
+                    tables = (read_part(self._folder, part, n, columns=_ASKED[n]) for n in names)
+                    self._note_keys(*tables)
+                    self._unkeyed.pop()
                 return
+            # Compacted under our eyes: what was in it is in those of now.
+            with self._taking_in:
+                self._unkeyed = list(Current.read(self._folder).parts)
         raise vanished(self._folder, Current.read(self._folder))
 
     def _note_keys(self, scores: pa.Table, similarity: pa.Table) -> None:

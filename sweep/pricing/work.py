@@ -48,7 +48,7 @@ class Work:
     Attributes:
         train: Operations of training and of the looks at dev.
         evaluate: Operations of prediction on the targets and of pooling states.
-        train_queue_s: Seconds of a core that feeds a GPU with `train`; part of it on a CPU.
+        train_queue_s: Seconds of a core that feeds a GPU with `train`; no part of it on a CPU.
         evaluate_queue_s: The same of `evaluate`.
         fixed_s: Seconds of loading and comparing, on any device.
     """
