@@ -28,6 +28,7 @@ class Work:
     def __init__(self, opened: Opened) -> None:
         self._opened = opened
         self._board: Board | None = None
+        self._early: list[tuple[TrialSpec, int]] = []  # heard before there was a board
         self._mirror: Mirror | None = None
         self.trial_ids: set[str] = set(opened.trial_ids)
         """Trials of the study; grows as a search finds out which they are."""
@@ -47,6 +48,9 @@ class Work:
         self._board = board
         for spec in self._specs:
             board.foresee(spec)
+        for spec, more in self._early:
+            board.foresee(spec, more)
+        self._early.clear()
 
     @contextmanager
     def mirrored(self, console: Console) -> Iterator[None]:
@@ -71,7 +75,9 @@ class Work:
         return job_of(self._opened, trial)
 
     def _foresee(self, spec: TrialSpec, more: int) -> None:
-        if self._board is not None:
+        if self._board is None:
+            self._early.append((spec, more))
+        else:
             self._board.foresee(spec, more)
 
 

@@ -81,6 +81,11 @@ class SearchSchedule(Retrying):
         }
         self.total = sum(1 for _ in self.foreseen())
         """Jobs that will have been handed out, as far as one can see."""
+        self._uncounted = {
+            trial.trial_id
+            for trial in layout.trials()
+            if not (trial.ended or trial.is_open) and make_job(trial) is None
+        }
         for member in (_Probes(layout.probes), *layout.members()):
             self._wake(member)
 
@@ -110,7 +115,8 @@ class SearchSchedule(Retrying):
             self._ready.append(member)  # behind the others
             job = None if trial.trial_id in self._done else self._make(trial)
             if job is None:  # known without running it
-                self._expect(trial.spec, -1)
+                if trial.trial_id not in self._uncounted:
+                    self._expect(trial.spec, -1)
                 self._settle(member, trial)
             else:
                 self._flights[job.job_id] = member, trial

@@ -6,11 +6,13 @@ import math
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 import ray
 from ray._private import ray_constants
+from ray._private import services as ray_services
 from ray._private import worker as ray_worker
 from ray.exceptions import AuthenticationError, RayError
 
@@ -82,6 +84,9 @@ def connected(slots: Slots) -> Iterator[None]:
         else:
             # Loopback only, which Ray does by itself on other systems than Linux.
             patches.enter_context(replaced(ray_constants, "ENABLE_RAY_CLUSTER", False))  # noqa: FBT003 - a value
+            # A signal to our process group is for us: Ray would end at once, and trials with it.
+            alone = partial(ray_services.ConsolePopen, start_new_session=True)
+            patches.enter_context(replaced(ray_services, "ConsolePopen", alone))
             _start(
                 num_cpus=math.ceil(slots.workers * slots.cpus),
                 include_dashboard=False,

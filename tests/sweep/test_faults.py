@@ -111,7 +111,9 @@ import sweep.opened
 from sweep.run import Interrupted, run_study
 sweep.opened.resolve = made.resolve
 if __name__ == "__main__":
-    pathlib.Path(sys.argv[1], "driver").write_text(f"{os.getpid()} SIGTERM")
+    pathlib.Path(sys.argv[1], "driver").write_text(f"{sys.argv[3]} SIGTERM".format(
+        process=os.getpid(), group=-os.getpgrp()
+    ))
     try:
         study = made.study_of(sys.argv[1], [1, 9, 2, 3])
         run_study(study, workers=1, worker=made.WORKER, executor=sys.argv[2])
@@ -122,18 +124,23 @@ if __name__ == "__main__":
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("whom", ["{process}", "{group}"])
 @pytest.mark.parametrize("executor", ["local", pytest.param("tune", marks=pytest.mark.ray)])
-def test_sigterm_is_heard_as_ctrl_c_is(tmp_path: Path, executor: str) -> None:
-    """A batch system's SIGTERM ends the sweep gently: rows committed, the rest left and counted."""
+def test_sigterm_is_heard_as_ctrl_c_is(tmp_path: Path, executor: str, whom: str) -> None:
+    """A batch system's SIGTERM ends the sweep gently: rows committed, the rest left and counted.
+
+    Some send it to the process, some (`timeout`, a shell) to its group.
+    """
     script = tmp_path / "driver.py"
     script.write_text(DRIVER)
     path = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
     stopped = subprocess.run(
-        [sys.executable, str(script), str(tmp_path), executor],
+        [sys.executable, str(script), str(tmp_path), executor, whom],
         capture_output=True,
         text=True,
         check=False,
         env=os.environ | {"PYTHONPATH": path},
+        start_new_session=True,
     )
     assert stopped.returncode == 130, stopped.stderr
     assert "run the same command again" in stopped.stderr

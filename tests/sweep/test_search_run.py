@@ -16,9 +16,11 @@ from sweep import plan as planning
 from sweep.imagined import counted
 from sweep.ledger import Ledger
 from sweep.opened import open_study
+from sweep.progress import Board
 from sweep.run import RunSummary, run_study
 from sweep.screen import plan_lines, run_lines, status_lines, status_rows
 from sweep.study import Study
+from sweep.work import Work
 
 SEARCH = made.TPE | {"prune": "asha"}
 
@@ -204,3 +206,25 @@ def test_added_seeds_are_run_and_reported(tmp_path: Path) -> None:
     assert summary.is_complete
     assert run(study).done == 0
     assert len(open_study(study).reported) == summary.total
+
+
+@pytest.mark.parametrize("is_searched", [False, True])
+def test_what_was_known_before_counts_neither_for_nor_against(
+    tmp_path: Path, is_searched: bool
+) -> None:
+    """A study with seeds.until that goes on where another stopped counts what is left, and that."""
+    search = SEARCH if is_searched else {}
+    first = run(made.study_of(tmp_path, search, seeds={"report": [1, 2]}))
+    until = {"half_width": 0.0005, "max": 6}
+    study = made.study_of(tmp_path, search, seeds={"report": [1, 2, 3], "until": until})
+    opened = open_study(study)
+    work, board = Work(opened), Board(began=0.0)
+    n_left = len(opened.trials) - first.total
+    assert not work.schedule.is_done()
+    work.show_on(board)
+    assert n_left > 0
+    assert work.schedule.total == board.sum.total == n_left
+    summary = run(study)
+    assert summary.is_complete
+    assert summary.done >= n_left  # others may have been asked for on the way
+    assert summary.total == first.total + summary.done
