@@ -26,7 +26,14 @@ from sweep.tracking_apart import WindowApart
 from sweep.tracking_rows import Rows, TrialRows, by_trial, n_trials
 from sweep.tracking_similarity import draw, heatmaps, parquet
 from sweep.tracking_trial import DIGEST_TAG, PASSING_TAGS, TRIAL_TAG, Point, Shown, shown
-from sweep.tracking_uri import TrackingError, local_folder, reason, tracking_uri, without_secret
+from sweep.tracking_uri import (
+    TrackingError,
+    local_folder,
+    reason,
+    tracking_uri,
+    way_out,
+    without_secret,
+)
 from sweep.tracking_view import VIEW_KEY, experiment_note, results_view, study_note
 from sweep.tracking_writer import Change, Tracked, Writer
 
@@ -115,7 +122,7 @@ def track(study: str, rows: Rows, *, store: str, uri: str = "") -> Tracked:
         raise TrackingError(
             f"tracking.uri = {without_secret(where)!r}: {reason(error, where)}. "
             f"{sum(counts.values())} of {n_trials(rows)} trials are there. "
-            f"Is the server up? Then run `sweep track {study}` again."
+            f"{way_out(where, error)} Then run `sweep track {study}` again."
         ) from error
     return Tracked(**counts)
 
@@ -429,6 +436,9 @@ def _user() -> dict[str, str]:
 
 
 def _mlflow_errors() -> tuple[type[Exception], ...]:
+    """What MLflow raises; while it makes or upgrades its tables, also what its libraries do."""
+    from alembic.util import CommandError
     from mlflow.exceptions import MlflowException
+    from sqlalchemy.exc import SQLAlchemyError
 
-    return (MlflowException, OSError, sqlite3.Error)
+    return (MlflowException, SQLAlchemyError, CommandError, OSError, sqlite3.Error)

@@ -51,6 +51,25 @@ def without_secret(uri: str) -> str:
     return re.sub(r"//([^/@:]*):[^@/]*@", r"//\1:***@", uri)
 
 
+_HALF_MADE = "already exists", "no such table", "Can't locate revision", "malformed"
+"""What is said of a file whose tables MLflow was kept from making: a full disk, a kill."""
+
+
+def way_out(uri: str, error: Exception) -> str:
+    """What mends an error of MLflow's, in a sentence."""
+    if not uri.startswith("sqlite:"):
+        return "Is the server up?"
+    file = uri.removeprefix("sqlite:///").partition("?")[0]
+    if any(text in str(error) for text in _HALF_MADE):
+        return (
+            f"MLflow was interrupted while it made this database and cannot go on with it: move "
+            f"{file} away. What it showed of this store is made anew."
+        )
+    if "disk is full" in str(error):
+        return f"Make room where {file} lies."
+    return f"Can {file} be written?"
+
+
 _PLAIN = {  # what stands at the end of three hundred letters about connection pools
     "Connection refused": "connection refused",
     "NameResolutionError": "no host of that name is known",

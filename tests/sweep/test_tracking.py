@@ -26,7 +26,7 @@ from sweep.tracking_link import find_runs
 from sweep.tracking_rows import by_trial, n_trials
 from sweep.tracking_similarity import draw, heatmaps, pairs, tables
 from sweep.tracking_trial import run_name, shown
-from sweep.tracking_uri import reason, without_secret
+from sweep.tracking_uri import reason, way_out, without_secret
 from sweep.tracking_view import results_view, study_note
 from sweep.tracking_writer import Writer
 
@@ -755,6 +755,30 @@ def test_tables_become_runs(store, study):
         "similarity/linear-cka.fine-tuned.png",
     }
     assert run.info.artifact_uri.startswith((store / "mlflow-artifacts").as_uri())
+
+
+@pytest.mark.slow
+def test_a_database_that_was_left_half_made_says_how_to_go_on(tmp_path):
+    """MLflow itself cannot go on with what a full disk left."""
+    file = tmp_path / "mlflow.db"
+    half = sqlite3.connect(file)
+    half.execute("create table trace_info (request_id varchar)")
+    half.close()
+    with pytest.raises(TrackingError, match=r"0 of 2 trials .*: move .*mlflow\.db away\."):
+        track("half", whole("aa", "bb"), store=str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("uri", "text", "told"),
+    [
+        ("http://h:5000", "connection refused", "Is the server up?"),
+        ("sqlite:////d/m.db", "database or disk is full", "Make room where /d/m.db lies."),
+        ("sqlite:////d/m.db", "attempt to write a readonly database", "Can /d/m.db be written?"),
+    ],
+)
+def test_what_mends_mlflow_is_said(uri, text, told):
+    """By what its error says."""
+    assert way_out(uri, ValueError(text)) == told
 
 
 def test_links_are_found_in_mlflows_own_database(store, study):
