@@ -109,7 +109,7 @@ def sleeping(n: int, workers: int) -> dict[str, Any]:
 
 
 def real(study: str, store: str, workers: int) -> dict[str, Any]:
-    """A study that has run on this machine's CPU: its rest forecast from its beginning."""
+    """A study that has run: its rest forecast from its beginning, on what it ran on."""
     opened = open_study(load_study(study), store)
     rows = opened.ledger.table("trials").sort_by("started")
     kept = rows.filter(pa.compute.equal(rows.column("status"), "done"))
@@ -121,17 +121,18 @@ def real(study: str, store: str, workers: int) -> dict[str, Any]:
     first = rows.filter(
         pa.compute.less_equal(rows.column("finished"), max(row["finished"] for row in done[:n]))
     )
-    threads = float(done[0]["threads"] or 1)
+    where = device(done[0]["device"])
+    share = float((done[0]["gpu_share"] if where.name != CPU else done[0]["threads"]) or 1)
     rest = [trials[row["trial_id"]] for row in done[n:]]
     speeds = Speeds(first, asked)
     told = speeds.forecast(
-        ((t.spec, t.request, t.spec.train is not None) for t in rest), device(CPU), threads
+        ((t.spec, t.request, t.spec.train is not None) for t in rest), where, share
     )
     parts = ("load_s", "train_s", "evaluate_s", "similarity_s")
     seconds = {row["trial_id"]: sum(row[part] for part in parts) for row in done}
     measured = sum(seconds[trial.trial_id] for trial in rest)
     unknown = Speeds(rows.slice(0, 0), asked).forecast(
-        ((t.spec, t.request, t.spec.train is not None) for t in rest), device(CPU), threads
+        ((t.spec, t.request, t.spec.train is not None) for t in rest), where, share
     )
     return {
         "trials": len(done),

@@ -162,6 +162,26 @@ def test_the_first_trial_of_a_worker_says_nothing_of_loading(plan):
     assert told[0] == pytest.approx(told[1], rel=0.02)
 
 
+def test_the_first_steps_of_a_process_on_a_gpu_tell_nothing_of_the_next(plan):
+    """They wait for kernels to be loaded; where a process went on, its later trials speak."""
+    lefts = plan.left[1:13]
+    began = datetime(2026, 1, 1, tzinfo=UTC)
+    rows = [
+        row(
+            left, train * (3 if i < 4 else 1), look, rest, host="here", pid=i % 4,
+            started=began + timedelta(minutes=i), gpu_share=0.25,
+        )
+        for i, (left, (train, look, rest)) in enumerate(
+            zip(lefts, modelled(lefts, T4, 0.25), strict=True)
+        )
+    ]  # fmt: skip
+    truth = sum(map(sum, modelled(plan.left, T4, 0.25)))
+    told = speeds(plan, rows).forecast(jobs(plan.left), T4, 0.25).total.mean
+    assert told == pytest.approx(truth, rel=0.05)
+    only_first = speeds(plan, rows[:4]).forecast(jobs(plan.left), T4, 0.25).total.mean
+    assert only_first > 1.3 * truth
+
+
 def test_a_trial_that_had_a_share_of_a_card_is_held_against_that_share(plan):
     """At a quarter of a card, as fast as modelled for a quarter: the model stands."""
     lefts = plan.left[1:30]
