@@ -1,6 +1,7 @@
 """One HTML file with everything in it: no script, no network, nothing from data left unescaped."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -152,6 +153,7 @@ def _environment() -> jinja2.Environment:
 def _absences(groups: Sequence[Group]) -> list[dict[str, str]]:
     """Trials without numbers: those of a cell that lack them for the same reason, in one row."""
     found: list[dict[str, str]] = []
+    n_alike = Counter(group.title for group in groups)
     for group in groups:
         alike: dict[tuple[str, str], list[Trial]] = {}
         for trial, _ in group.rows:
@@ -160,7 +162,7 @@ def _absences(groups: Sequence[Group]) -> list[dict[str, str]]:
         found += [
             {
                 "cell": group.title,
-                "hyper": group.hyper,
+                "hyper": group.hyper if n_alike[group.title] > 1 else "",
                 "seeds": ", ".join(str(trial.seed) for trial in trials),
                 "trials": _some([trial.trial_id for trial in trials if trial.trial_id])
                 or printed.DASH,
