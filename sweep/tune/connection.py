@@ -88,6 +88,7 @@ def connected(slots: Slots) -> Iterator[None]:
             alone = partial(ray_services.ConsolePopen, start_new_session=True)
             patches.enter_context(replaced(ray_services, "ConsolePopen", alone))
             _start(
+                address="local",  # and not one that somebody has started on this machine
                 num_cpus=math.ceil(slots.workers * slots.cpus),
                 include_dashboard=False,
                 object_store_memory=100 * 2**20,  # it carries jobs and outcomes only
