@@ -1,5 +1,7 @@
 """What `sweep.tune` mends in Ray, and what it keeps from leaking out."""
 
+import os
+
 import pytest
 
 pytestmark = [pytest.mark.ray, pytest.mark.filterwarnings("ignore::DeprecationWarning:ray.*")]
@@ -121,3 +123,17 @@ def test_a_ray_that_does_not_start_is_tried_twice(monkeypatch, n_faults) -> None
         with pytest.raises(ClusterError, match=r"timed out during startup\. .*--executor local"):
             connection._start(num_cpus=3)
     assert started == [3, 3]
+
+
+@pytest.mark.slow
+def test_no_signal_to_our_process_group_reaches_ray() -> None:
+    """Each process of a Ray of our own leads a group: `timeout` and shells signal whole groups."""
+    from ray._private import worker
+
+    from sweep.tune import TuneExecutor, connected
+
+    with connected(TuneExecutor(1)):
+        started = [info.process.pid for kind in worker.global_worker.node.all_processes.values()
+                   for info in kind]  # fmt: skip
+        assert len(started) >= 2  # a head and a raylet
+        assert [os.getpgid(pid) for pid in started] == started
