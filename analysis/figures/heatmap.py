@@ -1,10 +1,13 @@
 """A heatmap of languages by layers, or of languages by ablations, with its numbers written in."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import matplotlib as mpl
 import numpy as np
 from jaxtyping import Bool, Float
+from matplotlib.axes import Axes
+from matplotlib.transforms import ScaledTranslation
 
 from analysis import labels, printed
 from analysis.evidence import Evidence
@@ -21,6 +24,9 @@ _WIDE, _NARROW = 0.29, 0.2
 
 _NAMES, _LETTER = 1.4, 0.08
 """Inches of the names of rows, and of one letter of a column's name."""
+
+_BESIDE = 3.5
+"""Points between the name of a row and its first cell."""
 
 _REACH = 0.15
 """Differences beyond 15 points share one colour, so that smaller ones can be told apart."""
@@ -115,22 +121,23 @@ def draw_heatmap(data: Heatmap) -> Drawing:
     size = (max(style.SIZE[0], _NAMES + width * n_columns), max(style.SIZE[1], 0.9 + 0.2 * n_rows))
     with style.canvas(size) as (figure, axes):
         has_room = n_columns <= 16  # noqa: PLR2004 - more have no room for numbers
+        grounds = np.where(np.isfinite(shade)[..., None], colours(norm(shade)), 1.0)
+        is_dark = grounds[..., :3] @ (0.299, 0.587, 0.114) < _DARK
         for (i, j), value in np.ndenumerate(data.values):
-            known = np.isfinite(shade[i, j])
-            colour = colours(norm(shade[i, j])) if known else (1.0, 1.0, 1.0, 1.0)
             is_best = data.is_best is not None and bool(data.is_best[i, j])
-            is_dark = float(np.dot(colour[:3], (0.299, 0.587, 0.114))) < _DARK
             text = _text(value, is_delta=data.is_delta, digits=int(data.shade is not None))
             name = f"tip-{i}-{j}"
             tips[name] = f"{data.rows[i]}, {data.x_label.split()[0]} {data.columns[j]}: {text}"
-            ink = "white" if is_dark else style.INK
-            cells.append(Cell(i, j, colour, text if has_room else "", ink, is_best, name))
+            ink = "white" if is_dark[i, j] else style.INK
+            ground = tuple(grounds[i, j].tolist())
+            cells.append(Cell(i, j, ground, text if has_room else "", ink, is_best, name))
         Cells(axes, cells, style.INK)
         axes.set_xlim(0, n_columns)
         axes.set_ylim(n_rows, 0)
         axes.grid(visible=False)
         axes.set_xticks(np.arange(n_columns) + 0.5, data.columns)
-        axes.set_yticks(np.arange(n_rows) + 0.5, data.rows)
+        axes.set_yticks([])
+        _name_rows(axes, data.rows)
         axes.tick_params(length=0)
         for spine in axes.spines.values():
             spine.set_visible(False)
@@ -139,6 +146,16 @@ def draw_heatmap(data: Heatmap) -> Drawing:
             for label in axes.get_xticklabels():
                 label.set(rotation=45, ha="right", rotation_mode="anchor")
     return Drawing(figure, tips)
+
+
+def _name_rows(axes: Axes, names: Sequence[str]) -> None:
+    """Names left of the rows. A tick would be three lines and two texts for each of them."""
+    assert axes.figure is not None  # noqa: S101 - `style.canvas` made it
+    beside = ScaledTranslation(-_BESIDE / 72, 0, axes.figure.dpi_scale_trans)
+    for i, name in enumerate(names):
+        axes.text(
+            0, i + 0.5, name, transform=axes.transData + beside, ha="right", va="center_baseline"
+        )
 
 
 def _text(value: float, *, is_delta: bool, digits: int = 0) -> str:
