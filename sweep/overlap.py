@@ -21,13 +21,20 @@ from trainables.spec import DataRef, EncoderRef
 FOLDER = "overlap"
 
 
-def count_overlap(trials: Sequence[PlannedTrial], home: Store, cache: str) -> int:
+def count_overlap(
+    trials: Sequence[PlannedTrial],
+    home: Store,
+    cache: str,
+    *,
+    say: Callable[[str], None] = lambda _text: None,
+) -> int:
     """Count what the store does not know yet. Only the driver that holds its lock may.
 
     Args:
         trials: Whose training and test sets.
         home: The store.
         cache: Local folder of what can be made again.
+        say: Is told what is counted, before it takes its minute.
 
     Returns:
         How many pairs of files were compared.
@@ -44,6 +51,8 @@ def count_overlap(trials: Sequence[PlannedTrial], home: Store, cache: str) -> in
         missing = {key: ref for key, ref in targets.items() if key not in have}
         if not missing:
             continue
+        sets = "1 test set" if len(missing) == 1 else f"{len(missing)} test sets"
+        say(f"Counting the subwords that {train.code} shares with {sets}.")
         new = pa.Table.from_pylist(_rows(encoder, train, missing, cache), schema=OVERLAP)
         home.publish(path, encode(pa.concat_tables([known, new])))
         counted += len(missing)
@@ -59,14 +68,14 @@ def try_overlap(
         trials: As for `count_overlap`.
         home: The store.
         cache: Local folder of what can be made again.
-        say: Is told of a failure, once.
+        say: Is told what is counted, and of a failure.
 
     Raises:
         DataError: a file is wrong; its trials would end the same way, hours later.
         StorageError: the store cannot be written.
     """
     try:
-        count_overlap(trials, home, cache)
+        count_overlap(trials, home, cache, say=say)
     except (DataError, StorageError):
         raise
     except Exception as error:  # noqa: BLE001 - whatever it is, trials are worth more than counts

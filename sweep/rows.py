@@ -1,19 +1,23 @@
 """What a trial measured, as rows of `analysis.schema`, and a spec as JSON and back; pure."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, asdict, fields
 from datetime import datetime
+from operator import attrgetter
 from typing import Any
 
 from analysis.packed import pack
 from sweep.identity import cell_id
 from trainables.spec import (
+    CurvePoint,
     DataRef,
     EncoderRef,
     HyperParameters,
     Job,
+    Score,
     SentenceCounts,
+    Similarity,
     TrialOptions,
     TrialResult,
     TrialSpec,
@@ -144,11 +148,20 @@ def child_rows(job: Job, result: TrialResult) -> dict[str, list[Row]]:
         scores = tuple(score for score in scores if score.data_key in asked)
         curve = ()
     return {
-        "scores": [asdict(score) for score in scores],
-        "similarity": [asdict(value) for value in result.similarity],
-        "curves": [asdict(point) for point in curve],
+        "scores": _flat(scores),
+        "similarity": _flat(result.similarity),
+        "curves": _flat(curve),
         "sentences": [_packed(counts) for counts in result.sentences],
     }
+
+
+def _flat(values: Sequence[Score] | Sequence[Similarity] | Sequence[CurvePoint]) -> list[Row]:
+    """Rows of plain values; asdict looks for values within them, and takes five times as long."""
+    if not values:
+        return []
+    names = [field.name for field in fields(values[0])]
+    of = attrgetter(*names)
+    return [dict(zip(names, of(value), strict=True)) for value in values]
 
 
 def _packed(counts: SentenceCounts) -> Row:

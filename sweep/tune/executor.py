@@ -22,6 +22,7 @@ from sweep.tune.mending import (
     names_are_remembered,
     silent,
     starting_actors_stay,
+    states_are_not_kept,
     survive_memory_kills,
 )
 from sweep.tune.trials import Ear, Feed, Worker
@@ -87,6 +88,7 @@ class TuneExecutor:
             connected(self),
             names_are_remembered(),
             ended_trials_are_forgotten(),
+            states_are_not_kept(),
         ):
             stop.hold()
             feed = Feed(

@@ -131,6 +131,23 @@ def ended_trials_are_forgotten() -> Iterator[None]:
 
 
 @contextmanager
+def states_are_not_kept() -> Iterator[None]:
+    """Keep Tune from looking, at each step, whether its state is to be saved again.
+
+    We never do (`TUNE_GLOBAL_CHECKPOINT_S`); it looks up its folders first: a sixteenth of its
+    time. What it saves at its end stays. Seen in 2.60.
+    """
+    original = TuneController.checkpoint
+
+    def seldom(self: TuneController, force: bool = False, wait: bool = False) -> None:
+        if force:
+            original(self, force=force, wait=wait)
+
+    with replaced(TuneController, "checkpoint", seldom):
+        yield
+
+
+@contextmanager
 def silent(logger: str) -> Iterator[None]:
     """Keep a library's log off the terminal: the watch tells what matters there."""
     log = logging.getLogger(logger)

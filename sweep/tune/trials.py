@@ -3,6 +3,7 @@
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -78,6 +79,14 @@ class Worker(tune.Trainable):  # type: ignore[misc] # ray ships no types we coul
         return {name: filled[name] for name in ("trial_id", "pid", "node_ip") if name in filled}
 
 
+class Quiet(Trial):  # type: ignore[misc] # as above
+    """A trial that does not ask its actor for metrics that nobody reads: a call for each trial."""
+
+    def set_ray_actor(self, ray_actor: Any) -> None:  # noqa: ANN401 - ray's handle
+        """Remember the actor."""
+        self.temporary_state.ray_actor = ray_actor
+
+
 class Feed(SearchAlgorithm):  # type: ignore[misc] # ray ships no types we could follow
     """Gives Tune the schedule's jobs as trials, and the schedule what became of them.
 
@@ -107,6 +116,8 @@ class Feed(SearchAlgorithm):  # type: ignore[misc] # ray ships no types we could
         self.has_more = True
         """Whether the schedule had a job when it was asked last."""
         self._spec: dict[str, Any] = {}
+        # The same object for the same shares: Tune compares them again and again, by signature.
+        self._resources = cache(_resources)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Feed":
         """Tune copies its configuration; there is one schedule all the same."""
@@ -144,7 +155,7 @@ class Feed(SearchAlgorithm):  # type: ignore[misc] # ray ships no types we could
         trial_id = name if job.attempt == 1 else f"{name}-{job.attempt}"
         if job.workspace.rehearse:
             trial_id += "-rehearsal"
-        trial = Trial(
+        trial = Quiet(
             self._spec["run"],
             trial_id=trial_id,
             storage=self._spec["storage"],
@@ -154,9 +165,7 @@ class Feed(SearchAlgorithm):  # type: ignore[misc] # ray ships no types we could
                 "gpus": job.workspace.gpus,
                 **self._config,
             },
-            placement_group_factory=PlacementGroupFactory(
-                [{"CPU": self._cpus, "GPU": job.workspace.gpus}]
-            ),
+            placement_group_factory=self._resources(self._cpus, job.workspace.gpus),
             checkpoint_config=self._spec["checkpoint_config"],
             trial_dirname_creator=self._spec["trial_dirname_creator"],
         )
@@ -206,6 +215,10 @@ class _Live:
     job: Job
     trial: Trial
     began: float = field(default_factory=time.monotonic)
+
+
+def _resources(cpus: float, gpus: float) -> PlacementGroupFactory:
+    return PlacementGroupFactory([{"CPU": cpus, "GPU": gpus}])
 
 
 def _cause(trial: Trial) -> tuple[str, str]:

@@ -87,6 +87,22 @@ def test_workers_run_the_drivers_code_and_say_whose_it_is(address, tmp_path, mon
     assert version == code_version()
 
 
+def test_a_ray_of_our_own_starts_beside_one_that_somebody_has_started(address):
+    """By itself Ray joins what `ray start --head` left on the machine; RAY_ADDRESS asks for it."""
+    import ray
+    from ray._private.utils import reset_ray_address, write_ray_address
+
+    from sweep.tune import TuneExecutor, connected
+
+    write_ray_address(address)  # as `ray start --head` does
+    try:
+        with connected(TuneExecutor(3)):
+            assert ray.cluster_resources()["CPU"] == 3
+            assert ray.get_runtime_context().gcs_address != address
+    finally:
+        reset_ray_address()
+
+
 def test_a_node_that_does_not_see_the_store_refuses_and_the_sweep_stops(address, tmp_path):
     """Nothing is run into a folder that the driver cannot see; three refusals are enough."""
     jobs = [made.job(tmp_path, f"{made.BUSY}{i}") for i in range(8)]

@@ -54,11 +54,14 @@ def planned(*codes, seed=1, spec=None):
 
 def test_overlap_is_counted_once_a_pair_of_files(tmp_path, counted):
     """Two seeds share one count; a target added later adds one; a rerun counts nothing."""
-    store = Store(tmp_path)
-    assert count_overlap([planned("de_pud"), planned("de_pud", seed=2)], store, "c") == 1
+    store, said = Store(tmp_path), []
+    count = partial(count_overlap, home=store, cache="c", say=said.append)
+    assert count([planned("de_pud"), planned("de_pud", seed=2)]) == 1
     assert counted == ["en_ewt", "de_pud"]
-    assert count_overlap([planned("de_pud", "fr_pud")], store, "c") == 1
-    assert count_overlap([planned("de_pud", "fr_pud")], store, "c") == 0
+    assert count([planned("de_pud", "fr_pud")]) == 1
+    assert said == ["Counting the subwords that en_ewt shares with 1 test set."] * 2
+    assert count([planned("de_pud", "fr_pud")]) == 0
+    assert len(said) == 2
     assert counted == ["en_ewt", "de_pud", "en_ewt", "fr_pud"]
     rows = {row["data_key"]: row for row in read_overlap(str(tmp_path)).to_pylist()}
     german, french = rows[make.ref("de_pud").key], rows[make.ref("fr_pud").key]
