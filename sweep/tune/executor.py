@@ -13,10 +13,12 @@ from typing import Any
 import ray
 from ray import tune
 
+from sweep.actor import Worker
 from sweep.executor import WORKER, Interrupt, Watch, environment
 from sweep.schedule import Schedule
 from sweep.tune.connection import TUNE_ENVIRONMENT, connected
 from sweep.tune.mending import (
+    actors_are_light,
     ended_trials_are_forgotten,
     idle_actors_leave,
     names_are_remembered,
@@ -25,7 +27,7 @@ from sweep.tune.mending import (
     states_are_not_kept,
     survive_memory_kills,
 )
-from sweep.tune.trials import Ear, Feed, Worker
+from sweep.tune.trials import Ear, Feed, Named
 
 
 class TuneExecutor:
@@ -89,6 +91,7 @@ class TuneExecutor:
             names_are_remembered(),
             ended_trials_are_forgotten(),
             states_are_not_kept(),
+            actors_are_light(Worker),
         ):
             stop.hold()
             feed = Feed(
@@ -105,7 +108,7 @@ class TuneExecutor:
 
     def _fit(self, feed: "Feed", stop: Interrupt, folder: str) -> None:
         tune.Tuner(
-            Worker,
+            Named,
             tune_config=tune.TuneConfig(
                 search_alg=feed,
                 reuse_actors=True,  # a fresh actor costs 4 s and the warm caches

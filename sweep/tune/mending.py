@@ -8,6 +8,8 @@ from typing import Any
 
 from ray.air.execution._internal.actor_manager import RayActorManager
 from ray.exceptions import OutOfMemoryError, RayActorError, RayTaskError
+from ray.tune.execution import tune_controller
+from ray.tune.execution.class_cache import _ActorClassCache
 from ray.tune.execution.tune_controller import TuneController
 from ray.tune.registry import _Registry
 
@@ -127,6 +129,38 @@ def ended_trials_are_forgotten() -> Iterator[None]:
         self._failed_trials -= ended
 
     with replaced(TuneController, "on_step_end", forgetful):
+        yield
+
+
+@contextmanager
+def actors_are_light(actor: type) -> Iterator[None]:
+    """Have Tune make actors of a plain class, and tell them their configuration and no more.
+
+    A Trainable imports the whole of Tune in each worker, pandas and Ray Data with it, and gets
+    objects of theirs with every trial (where to store, how it is called). Seen in 2.60.
+
+    Args:
+        actor: Has the methods that Tune calls on an actor: `train`, `reset`, `stop`.
+    """
+    made, sent = _ActorClassCache.get, TuneController._schedule_trial_task  # noqa: SLF001 - as above
+
+    def of_ours(self: _ActorClassCache, trainable: type) -> Any:  # noqa: ANN401 - ray's type
+        del trainable
+        return made(self, actor)
+
+    def first(trial: Any) -> dict[str, Any]:  # noqa: ANN401 - ray's type
+        return {"config": dict(trial.config)}  # the trial may end before the actor starts
+
+    def send(self: TuneController, trial: Any, method_name: str, **more: Any) -> Any:  # noqa: ANN401 - ray's types
+        if method_name == "reset":
+            more |= {"args": (dict(trial.config),), "kwargs": {}}
+        return sent(self, trial, method_name, **more)
+
+    with (
+        replaced(_ActorClassCache, "get", of_ours),
+        replaced(tune_controller, "_get_trainable_kwargs", first),
+        replaced(TuneController, "_schedule_trial_task", send),
+    ):
         yield
 
 

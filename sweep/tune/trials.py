@@ -14,8 +14,8 @@ from ray.tune import PlacementGroupFactory
 from ray.tune.experiment import Trial
 from ray.tune.search.search_algorithm import SearchAlgorithm
 
-from sweep.executor import Attempt, Watch, failed, load_start
-from sweep.nodes import blindness
+from sweep.actor import OUTCOME, POINT
+from sweep.executor import Watch, failed
 from sweep.schedule import Schedule
 from sweep.tune.mending import MEMORY_KILL
 from trainables.spec import CurvePoint, Job
@@ -23,68 +23,21 @@ from trainables.spec import CurvePoint, Job
 if TYPE_CHECKING:
     from sweep.worker import Outcome
 
-_POINT = "point"
-_OUTCOME = "outcome"
 
-
-class Worker(tune.Trainable):  # type: ignore[misc] # ray ships no types we could follow
-    """A warm actor: one job after the other, one `step` per epoch.
-
-    Tune also sets up actors for trials that another actor then takes, so that setting up must
-    do nothing but remember.
-    """
-
-    def setup(self, config: dict[str, Any]) -> None:
-        """Take the first job."""
-        self._take(config)
-
-    def reset_config(self, new_config: dict[str, Any]) -> bool:
-        """Take another job: the actor stays warm."""
-        self.cleanup()
-        self._take(new_config)
-        return True
-
-    def _take(self, config: Mapping[str, Any]) -> None:
-        self._job: Job = ray.cloudpickle.loads(config["job"])
-        self._worker: str = config["worker"]
-        self._mark: str | None = config["mark"]
-        self._attempt: Attempt | None = None
-        self._go_on = True
-
-    def prune(self) -> None:
-        """Called by the driver before the next `step`: let the trial end as pruned."""
-        self._go_on = False
-
-    def step(self) -> dict[str, Any]:
-        """Run to the end of an epoch, or to the end of the job."""
-        if self._attempt is None:
-            lacks = "" if self._mark is None else blindness(self._job, self._mark)
-            if lacks:
-                outcome = failed(self._job, "storage", lacks, time.monotonic())
-                return {_OUTCOME: outcome, tune.result.DONE: True}
-            self._attempt = Attempt(load_start(self._worker), self._job)
-        answer = self._attempt.step(go_on=self._go_on)
-        if isinstance(answer, CurvePoint):
-            return {_POINT: answer}
-        return {_OUTCOME: answer, tune.result.DONE: True}
-
-    def cleanup(self) -> None:
-        """Let go of a job that was not run to its end."""
-        if self._attempt is not None:
-            self._attempt.close()
-
-    def get_auto_filled_metrics(self, *args: Any, **kwargs: Any) -> dict[str, Any]:  # noqa: ANN401 - ray's signature
-        """What Tune adds to each result, less the configuration and what the driver would keep."""
-        filled = super().get_auto_filled_metrics(*args, **kwargs)
-        return {name: filled[name] for name in ("trial_id", "pid", "node_ip") if name in filled}
+class Named(tune.Trainable):  # type: ignore[misc] # ray ships no types we could follow
+    """What Tune is told that it runs, as it takes nothing else; `sweep.actor.Worker` runs."""
 
 
 class Quiet(Trial):  # type: ignore[misc] # as above
-    """A trial that does not ask its actor for metrics that nobody reads: a call for each trial."""
+    """A trial that neither asks its actor for metrics nor keeps any: nobody reads them."""
 
     def set_ray_actor(self, ray_actor: Any) -> None:  # noqa: ANN401 - ray's handle
         """Remember the actor."""
         self.temporary_state.ray_actor = ray_actor
+
+    def update_last_result(self, result: dict[str, Any]) -> None:
+        """Remember the result."""
+        self.run_metadata.last_result = result
 
 
 class Feed(SearchAlgorithm):  # type: ignore[misc] # ray ships no types we could follow
@@ -181,7 +134,7 @@ class Feed(SearchAlgorithm):  # type: ignore[misc] # ray ships no types we could
     def on_trial_result(self, trial_id: str, result: dict[str, Any]) -> None:
         """An epoch has ended: tell the watch, and ask the schedule whether to go on."""
         live = self._live[trial_id]
-        point: CurvePoint = result[_POINT]
+        point: CurvePoint = result[POINT]
         self._watch.epoch(live.job, point)
         if not self._schedule.report(live.job, point):
             # An actor takes calls in the order they were made, and Tune asks for the next step
@@ -199,8 +152,8 @@ class Feed(SearchAlgorithm):  # type: ignore[misc] # ray ships no types we could
         if live is None:
             return
         job = live.job
-        if result and _OUTCOME in result:
-            outcome: Outcome = result[_OUTCOME]
+        if result and OUTCOME in result:
+            outcome: Outcome = result[OUTCOME]
         elif error:
             outcome = failed(job, *_cause(live.trial), live.began)
         else:
@@ -261,6 +214,4 @@ class Ear(tune.Callback):  # type: ignore[misc] # ray ships no types we could fo
     ) -> None:
         """Let go of what Tune would keep of every trial to the end: 12 kB of 32 and the job."""
         trial.config.clear()
-        trial.run_metadata.metric_analysis.clear()
-        trial.run_metadata.metric_n_steps.clear()
         trial.run_metadata.last_result = {}
