@@ -104,7 +104,7 @@ def latex(sheet: Sheet) -> str:
 def tabular(
     title: str, spec: str, rows: Sequence[str], notes: Sequence[str], text: str = ""
 ) -> str:
-    """A table in LaTeX (booktabs), for `input`; no wider than the line it is in.
+    """A table in LaTeX (booktabs), for `input`; no wider than its line, no higher than its page.
 
     Args:
         title: For a comment.
@@ -118,16 +118,22 @@ def tabular(
     body = [
         _PREAMBLE,
         f"% {escaped(title)}",
-        r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
+        r"\resizebox*{!}{" + _at_most(r"\totalheight", r"0.9\textheight") + "}{%",
+        r"\resizebox{" + _at_most(r"\width", r"\linewidth") + "}{!}{%",
         rf"\begin{{tabular}}{{{spec}}}",
         r"\toprule",
         *rows,
         r"\bottomrule",
-        r"\end{tabular}}",
+        r"\end{tabular}}}",
     ]
     # In a group: the rest of the document keeps its own size.
     body += [r"\par{\footnotesize", *(rf"{line}\par" for line in below), "}"] * bool(below)
     return "\n".join(body) + "\n"
+
+
+def _at_most(size: str, most: str) -> str:
+    """The size of what `resizebox` holds, or the most there is room for."""
+    return rf"\ifdim{size}>{most}{most}\else{size}\fi"
 
 
 def _coloured(number: Number, notes: Sequence[str]) -> str:

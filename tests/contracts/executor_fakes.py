@@ -7,6 +7,7 @@ in which process. Lines this short are appended whole, whoever writes them.
 import os
 import signal
 import socket
+import sys
 import threading
 import time
 from collections.abc import Generator
@@ -106,6 +107,8 @@ def _before(job: Job) -> None:
             os.kill(os.getpid(), signal.SIGSEGV)
         case "environment":
             _log(job, "threads=" + os.environ.get("OMP_NUM_THREADS", ""))
+            large = ("mlflow", "optuna", "pandas", "ray.data", "ray.tune")
+            _log(job, "loaded=" + ",".join(name for name in large if name in sys.modules))
         case "meet":  # and what Ray says of GPUs
             _log(job, "gpu=" + os.environ.get("CUDA_VISIBLE_DEVICES", ""))
             port = int(Path(job.store, "port").read_text())

@@ -219,6 +219,13 @@ def test_workers_are_held_to_their_threads(kind: str, tmp_path: Path) -> None:
     assert len(fakes.lines(tmp_path, "threads=1")) == 1
 
 
+@pytest.mark.parametrize("kind", ["pool", pytest.param("tune", marks=RAY)], indirect=True)
+def test_workers_load_nothing_that_no_trial_needs(kind: str, tmp_path: Path) -> None:
+    """Sixteen workers on a node would each take seconds and memory for the driver's packages."""
+    make(kind).run(FixedSchedule([fakes.job(tmp_path, "e", "environment")]), Notes())
+    assert len(fakes.lines(tmp_path, "loaded=")) == 1
+
+
 @pytest.mark.parametrize("kind", WITH_PROCESSES, indirect=True)
 def test_a_killed_worker_loses_no_job(kind: str, tmp_path: Path) -> None:
     """A job whose process is killed counts as preempted and is done by a fresh process."""
