@@ -28,6 +28,12 @@ PERIOD_S = 15.0
 WAIT_S = 30.0
 """Seconds that a run waits at its end for MLflow."""
 
+_PACE_S = 3.0
+"""Seconds after which the tracker's pace is known, and"""
+
+_HOPELESS = 2.0
+"""how many times longer it may seem to need than it has before nobody waits for it."""
+
 _SHORT_S = 0.2
 
 MANY = 500
@@ -40,6 +46,11 @@ class Shows(Protocol):
     @property
     def room(self) -> int:
         """Trials that it would take now."""
+        ...
+
+    @property
+    def behind(self) -> int:
+        """Trials that it has taken and not shown."""
         ...
 
     @property
@@ -108,16 +119,23 @@ class Housekeeper:
         self._thread.join()
 
     def finish(self) -> None:
-        """Show and compact what is left, and wait a little for the tracker."""
-        until = time.monotonic() + WAIT_S
+        """Show and compact what is left, and wait a little for the tracker if that will do."""
         self._look()
         self._compact()
         if self._tracker is None:
             return
-        while self._unshown and not self._tracker.is_silent and time.monotonic() < until:
+        began = time.monotonic()
+        first = self._tracker.behind + len(self._unshown)
+        left_s = WAIT_S
+        while self._unshown and not self._tracker.is_silent and left_s > 0:
             time.sleep(_SHORT_S)
             self._show()
-        closed = self._tracker.close(max(0.0, until - time.monotonic()))
+            passed = time.monotonic() - began
+            left_s = WAIT_S - passed
+            behind = self._tracker.behind + len(self._unshown)
+            if passed > _PACE_S and behind * passed > _HOPELESS * left_s * (first - behind) > 0:
+                left_s = 0.0  # `sweep track` is asked for in any case: no need to wait for a part
+        closed = self._tracker.close(max(_SHORT_S, left_s))
         self.untracked += getattr(closed, "left", 0) + len(self._unshown)
 
     def _work(self) -> None:

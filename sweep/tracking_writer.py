@@ -96,6 +96,11 @@ class Writer:
             return max(0, self._most_waiting - self._n_waiting)
 
     @property
+    def behind(self) -> int:
+        """Trials that were handed over and are not written."""
+        return self._submitted - sum(self._counts.values())
+
+    @property
     def is_silent(self) -> bool:
         """Whether nobody answered when it was tried last."""
         return self._is_silent

@@ -90,7 +90,7 @@ def test_workers_run_the_drivers_code_and_say_whose_it_is(address, tmp_path, mon
 def test_a_ray_of_our_own_starts_beside_one_that_somebody_has_started(address):
     """By itself Ray joins what `ray start --head` left on the machine; RAY_ADDRESS asks for it."""
     import ray
-    from ray._private.utils import reset_ray_address, write_ray_address
+    from ray._private.utils import get_ray_address_file, write_ray_address
 
     from sweep.tune import TuneExecutor, connected
 
@@ -100,7 +100,7 @@ def test_a_ray_of_our_own_starts_beside_one_that_somebody_has_started(address):
             assert ray.cluster_resources()["CPU"] == 3
             assert ray.get_runtime_context().gcs_address != address
     finally:
-        reset_ray_address()
+        Path(get_ray_address_file(None)).unlink()
 
 
 def test_a_node_that_does_not_see_the_store_refuses_and_the_sweep_stops(address, tmp_path):

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Literal
 
 import pyarrow as pa
@@ -205,21 +206,30 @@ def test_a_second_driver_is_refused(tmp_path: Path) -> None:
     assert made.runs(tmp_path) == []
 
 
+class Window:
+    """Takes two trials at a time, shows none, and notes how long it was given at the end."""
+
+    room, behind, is_silent = 2, 0, False
+    patience: list[float] = []  # noqa: RUF012 - emptied by the test that reads it
+
+    def __init__(self, *_: object, **__: object) -> None: ...
+
+    def submit(self, _: object) -> None:
+        """Take no notice."""
+
+    def close(self, timeout: float = 30.0) -> None:
+        """Nothing to close."""
+        self.patience.append(timeout)
+
+
 def test_a_window_that_breaks_costs_a_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever tracking does, the study is done and said to be done."""
 
-    class Broken:
-        room, is_silent = 9, False
-
-        def __init__(self, *_: object, **__: object) -> None: ...
-
+    class Broken(Window):
         def submit(self, _: object) -> None:
             raise RuntimeError("no window here")
-
-        def close(self, timeout: float = 30.0) -> None:
-            """Nothing to close."""
 
     monkeypatch.setattr("sweep.tracking.Tracker", Broken)
     summary, said = run(made.study_of(tmp_path, [1]), track=True)
@@ -232,19 +242,12 @@ def test_every_trial_of_the_study_is_shown(tmp_path: Path, monkeypatch: pytest.M
     """Each committed trial goes there, those of earlier runs included, as fast as it is taken."""
     shown: list[list[str]] = []
 
-    class Window:
-        room, is_silent = 2, False
-
-        def __init__(self, *_: object, **__: object) -> None: ...
-
+    class Noting(Window):
         def submit(self, rows) -> None:
             shown.append(rows.trials["trial_id"].to_pylist())
 
-        def close(self, timeout: float = 30.0) -> None:
-            """Nothing to close."""
-
     run(made.study_of(tmp_path, [1]))
-    monkeypatch.setattr("sweep.tracking.Tracker", Window)
+    monkeypatch.setattr("sweep.tracking.Tracker", Noting)
     run(made.study_of(tmp_path, [1, 2]), track=True)
     known = Ledger(str(tmp_path)).table("trials")["trial_id"].to_pylist()
     assert sorted(itertools.chain(*shown)) == sorted(known)
@@ -256,17 +259,37 @@ def test_trials_that_a_silent_window_does_not_take_are_counted(
 ) -> None:
     """The end of a run does not wait for a dead server; it says how many trials are not there."""
 
-    class Silent:
+    class Silent(Window):
         room, is_silent = 0, True
-
-        def __init__(self, *_: object, **__: object) -> None: ...
-
-        def close(self, timeout: float = 30.0) -> None:
-            """Nothing to close."""
 
     monkeypatch.setattr("sweep.tracking.Tracker", Silent)
     summary, _ = run(made.study_of(tmp_path, [1, 2]), track=True)
     assert (summary.done, summary.untracked) == (5, 5)
+
+
+@pytest.mark.parametrize(("a_look", "waits"), [(100, False), (8000, True)])
+def test_a_run_waits_for_a_window_only_if_that_will_do(
+    a_look: int, waits: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At a pace that needs minutes, `sweep track` is asked for at once and not half a minute on."""
+    clock = itertools.count(0.0, 0.2)
+
+    class Slow(Window):
+        room, left = 0, 100_000
+
+        @property
+        def behind(self) -> int:
+            Slow.left = max(0, self.left - a_look)
+            Slow.room = 9 if not self.left else 0
+            return self.left
+
+    monkeypatch.setattr("sweep.tracking.Tracker", Slow)
+    fake = SimpleNamespace(sleep=lambda _: None, monotonic=lambda: next(clock))
+    monkeypatch.setattr("sweep.housekeeping.time", fake)
+    Window.patience.clear()
+    summary, _ = run(made.study_of(tmp_path, [1, 2]), track=True)
+    assert summary.untracked == (0 if waits else 5)
+    assert (Window.patience[0] > 20) == waits
 
 
 @pytest.mark.slow
