@@ -111,7 +111,7 @@ class TuneExecutor:
             Named,
             tune_config=tune.TuneConfig(
                 search_alg=feed,
-                reuse_actors=True,  # a fresh actor costs 4 s and the warm caches
+                reuse_actors=True,  # a fresh actor costs seconds and the warm caches
                 trial_dirname_creator=lambda trial: trial.trial_id,
             ),
             run_config=tune.RunConfig(
