@@ -1,6 +1,7 @@
 """A sweep on a Ray that others started: what workers get, refuse and give back."""
 
 import os
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -87,18 +88,24 @@ def test_workers_run_the_drivers_code_and_say_whose_it_is(address, tmp_path, mon
     assert version == code_version()
 
 
+BESIDE = """
+import sys
+import ray
+from sweep.tune import TuneExecutor, connected
+with connected(TuneExecutor(3)):
+    assert ray.cluster_resources()["CPU"] == 3
+    assert ray.get_runtime_context().gcs_address != sys.argv[1]
+"""
+
+
 def test_a_ray_of_our_own_starts_beside_one_that_somebody_has_started(address):
     """By itself Ray joins what `ray start --head` left on the machine; RAY_ADDRESS asks for it."""
-    import ray
     from ray._private.utils import get_ray_address_file, write_ray_address
-
-    from sweep.tune import TuneExecutor, connected
 
     write_ray_address(address)  # as `ray start --head` does
     try:
-        with connected(TuneExecutor(3)):
-            assert ray.cluster_resources()["CPU"] == 3
-            assert ray.get_runtime_context().gcs_address != address
+        # A process of its own: one that has had a Ray on loopback cannot join another one well.
+        subprocess.run([sys.executable, "-c", BESIDE, address], check=True)
     finally:
         Path(get_ray_address_file(None)).unlink()
 
