@@ -40,6 +40,7 @@ TRIALS = pa.schema(
         pa.field("device_memory", pa.int64()),  # of the GPU; null on the CPU, as the next two
         pa.field("gpu_share", pa.float64()),  # of one GPU
         pa.field("has_mps", pa.bool_()),  # processes shared its cores through the MPS daemon
+        pa.field("matmul_s", pa.float64()),  # of a fixed product: the CPU's speed; null on a GPU
         pa.field("host", pa.string()),
         pa.field("pid", pa.int64()),  # of the worker process, which takes one trial at a time
         pa.field("phase", pa.string()),  # probe | search | report: what asked first; null: not said

@@ -162,6 +162,8 @@ class _Lines:
         both = None if spread is None else (spread.scores_x, spread.delta_x)
         numbers = self._numbers(others, evidence.scores_x, evidence.delta_x, both)
         head = f"{labels.language(self._source)} → mean of {len(others)} others"
+        if len(others) == 1:
+            head = _arrow(self._source, evidence.block.targets[others[0]])
         return (Line((head,), self._address("", "X"), numbers, is_mean=True),)
 
     @property

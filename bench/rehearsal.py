@@ -3,7 +3,9 @@
 Run as `python -m bench.rehearsal [--jobs 32 --workers 4]` for jobs that sleep as long as they are
 told in the real local executor, beside the rehearsal of the same schedule; with `--store FOLDER
 --study FILE --workers N` for a study that has run: the first twentieth of its rows (at least two)
-forecasts the seconds of the others, and the rehearsal the time of the whole. Prints JSON.
+forecasts the seconds of the others, and the rehearsal the time of the whole. Where rows say how
+fast their machine was, the others are told as well at the pace of the first: what is left then is
+the forecast's own error, and not the machine's. Prints JSON.
 """
 
 import argparse
@@ -12,7 +14,7 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -24,6 +26,7 @@ from sweep.clusterfile import Cluster, NodeType
 from sweep.local import LocalExecutor
 from sweep.opened import open_study
 from sweep.pricing.devices import CPU, device
+from sweep.pricing.paces import paces_of
 from sweep.pricing.speeds import Speeds
 from sweep.schedule import FixedSchedule
 from sweep.simulate.executor import Delays, SimulatedExecutor
@@ -108,9 +111,9 @@ def sleeping(n: int, workers: int) -> dict[str, Any]:
     }
 
 
-def real(study: str, store: str, workers: int) -> dict[str, Any]:
+def real(study: str, store: str, workers: int, changes: Sequence[str]) -> dict[str, Any]:
     """A study that has run: its rest forecast from its beginning, on what it ran on."""
-    opened = open_study(load_study(study), store)
+    opened = open_study(load_study(study, changes), store)
     rows = opened.ledger.table("trials").sort_by("started")
     kept = rows.filter(pa.compute.equal(rows.column("status"), "done"))
     done = [row for row in kept.to_pylist() if row["kind"] == "train" and not row["resumed_epochs"]]
@@ -131,6 +134,10 @@ def real(study: str, store: str, workers: int) -> dict[str, Any]:
     parts = ("load_s", "train_s", "evaluate_s", "similarity_s")
     seconds = {row["trial_id"]: sum(row[part] for part in parts) for row in done}
     measured = sum(seconds[trial.trial_id] for trial in rest)
+    paces, _ = paces_of(rows)
+    at = {row["trial_id"]: paces.get(row["commit_id"], 1.0) for row in done}
+    of_first = float(np.exp(np.mean([np.log(at[row["trial_id"]]) for row in done[:n]])))
+    steady = sum(seconds[trial.trial_id] * of_first / at[trial.trial_id] for trial in rest)
     unknown = Speeds(rows.slice(0, 0), asked).forecast(
         ((t.spec, t.request, t.spec.train is not None) for t in rest), where, share
     )
@@ -139,6 +146,8 @@ def real(study: str, store: str, workers: int) -> dict[str, Any]:
         "forecast_from": n,
         "cost_of_the_rest": _compared(told.total.mean, measured)
         | {"low_s": round(told.total.low, 1), "high_s": round(told.total.high, 1)},
+        "at_the_pace_of_the_first": _compared(told.total.mean, steady)
+        | {"slowest": round(max(at.values()) / of_first, 2)},
         "before_any": _compared(unknown.total.mean, measured)
         | {"low_s": round(unknown.total.low, 1), "high_s": round(unknown.total.high, 1)},
         "makespan": _makespan(opened.study.name, done, trials, seconds, workers),
@@ -191,10 +200,11 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=4)
     parser.add_argument("--study")
     parser.add_argument("--store")
+    parser.add_argument("--set", action="append", default=[], help="as for `sweep run`")
     options = parser.parse_args()
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     if options.study:
-        found = real(options.study, options.store, options.workers)
+        found = real(options.study, options.store, options.workers, options.set)
     else:
         found = sleeping(options.jobs, options.workers)
     print(json.dumps(found | machine("numpy", "pyarrow"), indent=1))  # noqa: T201 - its output

@@ -40,6 +40,7 @@ _FACTS = (
     "train_s",
     "evaluate_s",
     "similarity_s",
+    "matmul_s",
     "peak_memory",
     "train_words_per_s",
     "resumed_epochs",

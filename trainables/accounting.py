@@ -48,4 +48,5 @@ def facts(materials: Materials, learnt: Learnt, ablated: AblationReport, watch: 
         device_memory=total(materials.device) if is_gpu else None,
         gpu_share=materials.workspace.gpus if is_gpu else None,
         has_mps=mps_pipes() is not None if is_gpu else None,
+        matmul_s=materials.pace.matmul_s,
     )

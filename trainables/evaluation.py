@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from jaxtyping import Float, Int
 
-from trainables.data.batching import Units, evaluation_batches
+from trainables.data.batching import Units
 from trainables.model import Model, rows_of
 from trainables.shortage import by_halves
 from trainables.similarity.pooling import Pool
@@ -52,7 +52,7 @@ def look(model: Model, task: Task | None, units: Units, *, with_states: bool) ->
         if task is not None and predicted is not None:
             found.append((rows_of(batch, task), predicted))
 
-    batches = evaluation_batches(units.lengths, budget=model.look_budget)
+    batches = model.look_batches(units.lengths)
     with torch.inference_mode(), model.autocast():
         by_halves(batches, units.lengths, run)
     return Seen(

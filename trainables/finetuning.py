@@ -134,9 +134,11 @@ def fine_tune(
         assert seen.predicted is not None  # noqa: S101 - a task was given
         return scored(task, dev, dev_gold, seen.predicted, labels)
 
-    finished = yield from training.epochs(
-        dev_scores, after_step=lambda: checkpoints.save_if_due(training)
-    )
+    def after_step() -> None:
+        materials.pace.look()
+        checkpoints.save_if_due(training)
+
+    finished = yield from training.epochs(dev_scores, after_step)
     checkpoints.wait()
     progress = training.progress
     with torch.no_grad():

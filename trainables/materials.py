@@ -15,6 +15,7 @@ from trainables.data.truncation import truncated
 from trainables.encoders.pretrained import load_tokenizer
 from trainables.heads.gold_tags import numbers
 from trainables.memory import cap, restart_peak
+from trainables.pace import Pace
 from trainables.registry import TEXT_LAYOUTS
 from trainables.spec import DataRef, EncoderRef, TrialOptions, TrialSpec, Workspace
 
@@ -23,8 +24,9 @@ from trainables.spec import DataRef, EncoderRef, TrialOptions, TrialSpec, Worksp
 class Materials:
     """The device, the special pieces and the files of one trial.
 
-    `max_positions` is the longest input the encoder takes, special pieces included. Corpora and
-    windows stay loaded in the process, so the next trial of a warm worker finds them.
+    `max_positions` is the longest input the encoder takes, special pieces included. `pace` times
+    the machine beside the trial. Corpora and windows stay loaded in the process, so the next trial
+    of a warm worker finds them.
     """
 
     spec: TrialSpec
@@ -32,6 +34,7 @@ class Materials:
     max_positions: int
     device: torch.device = field(init=False)
     special: Vocabulary = field(init=False)
+    pace: Pace = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
@@ -40,6 +43,7 @@ class Materials:
         cap(device, self.workspace.memory_fraction)
         restart_peak(device)
         object.__setattr__(self, "device", device)
+        object.__setattr__(self, "pace", Pace(device))
         object.__setattr__(self, "special", vocabulary(load_tokenizer(self.spec.encoder)))
 
     @property
@@ -71,6 +75,11 @@ class Materials:
         if not is_told(self.spec.ablation):
             return words
         return replace(words, tags=numbers(words.corpus.upos))
+
+    def get_ready(self, *refs: DataRef) -> None:
+        """Read files that this process has not read yet, so that nothing later waits for them."""
+        for ref in refs:
+            self.units(ref)
 
     def _words(self, ref: DataRef) -> Words:
         options = replace(self.spec.options, max_length=self.longest)

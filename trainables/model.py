@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from trainables.data.batching import Batch, Units
+from trainables.data.batching import Batch, Units, evaluation_batches
 from trainables.encoders.base import Encoder, EncoderOutput
 from trainables.heads.gold_tags import GoldTags
 from trainables.similarity.pooling import masked_sum
@@ -25,6 +25,10 @@ LOOK_BUDGET = {"cpu": 1024 * 384, "cuda": 16384 * 768}
 
 On a CPU a layer's inner states, four times as many, then stay in its cache.
 """
+
+LOOK_WASTE = {"cpu": 192, "cuda": None}
+"""Padding at which the next batch begins when nothing is trained: on a CPU a batch more costs about
+as much as these pieces, on a GPU far more."""
 
 LEAST_PIECES = 512
 """A wide encoder still gets this many at a time: fewer leave its matrix products too thin."""
@@ -60,6 +64,12 @@ class Model:
     def look_budget(self) -> int:
         """Padded pieces that go forward together when nothing is trained."""
         return max(LEAST_PIECES, LOOK_BUDGET[self.device.type] // self.encoder.hidden_size)
+
+    def look_batches(self, lengths: Int[np.ndarray, " N"]) -> list[Int[np.ndarray, " b"]]:
+        """Sentences that go forward together when nothing is trained."""
+        return evaluation_batches(
+            lengths, budget=self.look_budget, waste=LOOK_WASTE[self.device.type]
+        )
 
     def trainable(self) -> Iterator[tuple[str, nn.Parameter]]:
         """Names and parameters that training moves; the others stay as the ablation left them."""

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from trainables.data.batching import Units, evaluation_batches, training_batches
+from trainables.data.batching import Units, training_batches
 from trainables.encoders.base import Encoder
 from trainables.finetuning import Learnt, as_scores
 from trainables.heads.probes import Probes
@@ -124,7 +124,7 @@ def read_features(model: Model, units: Units) -> Float[Tensor, "S layers d"]:
         found.append(readings.layers.cpu())
         order.append(chosen)
 
-    batches = evaluation_batches(units.lengths, budget=model.look_budget)
+    batches = model.look_batches(units.lengths)
     with torch.inference_mode(), model.autocast():
         by_halves(batches, units.lengths, run)
     states = torch.cat(found)

@@ -302,6 +302,8 @@ class Facts:
     `micro_batch` counts the sentences of the largest part that went forward where memory forced
     smaller parts than the batch asks for; None where it never did. `device_memory`, `gpu_share` and
     `has_mps` (several processes share the GPU's cores through a daemon) are None on the CPU.
+    `matmul_s` is the mean time of a fixed matrix product beside the trial, which says how fast the
+    machine was (`trainables.pace`); None on a GPU.
     """
 
     device: str
@@ -321,6 +323,7 @@ class Facts:
     device_memory: int | None = None
     gpu_share: float | None = None
     has_mps: bool | None = None
+    matmul_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -57,6 +57,7 @@ def trial_epochs(
     materials = Materials(spec, workspace, encoder.max_positions)
     ablated = apply(encoder, spec.ablation, spec=spec)
     encoder.to(materials.device)
+    materials.get_ready(*(ref for ref in (spec.train, spec.dev) if ref is not None))
     watch.lap("load")
 
     if spec.train is None:
@@ -71,6 +72,8 @@ def trial_epochs(
     sentences: tuple[SentenceCounts, ...] = ()
     similarity: tuple[Similarity, ...] = ()
     if learnt.pruned_at is None:
+        materials.get_ready(*_files(request))
+        watch.lap("load")
         scores, sentences, states = _look_at_languages(learnt, request, materials)
         watch.lap("evaluate")
         if request.similarity is not None:
@@ -104,6 +107,12 @@ def run_trial(
         return result
 
 
+def _files(request: Request) -> tuple[DataRef, ...]:
+    """Every file that is to be looked at, once."""
+    parallel = request.similarity.parallel if request.similarity is not None else ()
+    return tuple({ref.key: ref for ref in (*request.targets, *parallel)}.values())
+
+
 def _look_at_languages(
     learnt: Learnt, request: Request, materials: Materials
 ) -> tuple[tuple[Score, ...], tuple[SentenceCounts, ...], dict[str, np.ndarray]]:
@@ -119,8 +128,9 @@ def _look_at_languages(
     scores: list[Score] = []
     sentences: list[SentenceCounts] = []
     states: dict[str, np.ndarray] = {}
-    for ref in {ref.key: ref for ref in (*request.targets, *parallel)}.values():
+    for ref in _files(request):
         task = learnt.task if ref.key in targets else None
+        materials.pace.look()
         seen = look(learnt.model, task, materials.units(ref), with_states=ref.key in pooled)
         if seen.states is not None:
             states[ref.key] = seen.states

@@ -83,8 +83,9 @@ def by_ablation_data(profile: Profile, source: str) -> Curves:
         before = _over_targets(profile.pretrained)
         lines.append(Curve("pretrained", "pretrained", "pretrained", before))
     n = len(profile.targets)
+    whose = f"mean of {n} languages" if n > 1 else labels.language(profile.targets[0])
     return Curves(
-        f"Similarity to {labels.language(source)} by layer, mean of {n} languages",
+        f"Similarity to {labels.language(source)} by layer, {whose}",
         labels.measure(profile.measure),
         profile.layers,
         _drawn(lines),

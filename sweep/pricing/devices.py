@@ -17,6 +17,35 @@ CPU = "cpu"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """Work of one kind.
+
+    Attributes:
+        operations: Floating-point operations of matrix products.
+        elements: Operations that all the rest is worth on a CPU; no part of it on a GPU.
+        queue_s: Seconds of a core that feeds a GPU with it; no part of it on a CPU.
+    """
+
+    operations: float = 0.0
+    elements: float = 0.0
+    queue_s: float = 0.0
+
+    def __add__(self, other: "Load") -> "Load":
+        """Both, one after the other."""
+        return Load(
+            operations=self.operations + other.operations,
+            elements=self.elements + other.elements,
+            queue_s=self.queue_s + other.queue_s,
+        )
+
+    def times(self, n: float) -> "Load":
+        """The same n times."""
+        return Load(
+            operations=n * self.operations, elements=n * self.elements, queue_s=n * self.queue_s
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
     """One kind of processor.
 
@@ -48,9 +77,7 @@ class Device:
         share = min(share, 1.0)
         return peak * share * (1 + _GAIN * (1 - share))
 
-    def seconds(
-        self, operations: float, queue_s: float, precision: str, share: float = 1.0
-    ) -> float:
+    def seconds(self, load: Load, precision: str, share: float = 1.0) -> float:
         """Seconds that a trial takes for some work.
 
         A GPU computes while a core queues what comes next, so the longer of the two decides; where
@@ -58,13 +85,14 @@ class Device:
         what waits for its core leaves the card to others.
 
         Args:
-            operations: Of the work.
-            queue_s: Seconds of a core that feeds a GPU with it.
+            load: The work.
             precision: `fp32`, `bf16` or `fp16`.
             share: As for `rate`.
         """
-        computed = operations / self.rate(precision, share)
-        return computed if self.name == CPU else math.hypot(computed, queue_s)
+        rate = self.rate(precision, share)
+        if self.name == CPU:
+            return (load.operations + load.elements) / rate
+        return math.hypot(load.operations / rate, load.queue_s)
 
 
 def device(name: str) -> Device:

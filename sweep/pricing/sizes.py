@@ -2,6 +2,7 @@
 
 import json
 import tomllib
+from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -88,45 +89,45 @@ def shape_of(encoder: EncoderRef) -> Shape:
 
 def size_of(ref: DataRef) -> Size:
     """Sentences and words of a file, or of the part of it that is meant."""
-    whole = _counted(ref.location) if ref.location else None
-    whole = whole or _listed(ref.code, ref.split)
+    words = _words(ref.location) if ref.location else None
+    if words is not None:
+        used = words[ref.skip :][: ref.limit]
+        return Size(sentences=len(used), words=sum(used), is_counted=True)
+    whole = _listed(ref.code, ref.split)
     if not whole.sentences:
         return whole
     left = max(0.0, whole.sentences - ref.skip)
-    used = left if ref.limit is None else min(left, ref.limit)
-    return Size(
-        sentences=used,
-        words=whole.words * used / whole.sentences,
-        is_counted=whole.is_counted,
-    )
+    taken = left if ref.limit is None else min(left, ref.limit)
+    return Size(sentences=taken, words=whole.words * taken / whole.sentences)
 
 
 @cache
-def _counted(path: str) -> Size | None:
-    """Sentences and words of a file; None for one that is not here.
+def _words(path: str) -> "array[int] | None":
+    """Words of each sentence of a file; None for one that is not here.
 
     CoNLL-U lines begin with a whole number where they are a word. Other layouts have a word a line
     and blank lines between sentences, or an example a line.
     """
-    words = blanks = lines = inside = 0
+    sentences, examples = array("l"), array("l")
+    words = blanks = 0
     is_trees = path.endswith(".conllu")
     try:
         with Path(path).open("rb") as file:
             for line in file:
                 if line.isspace():
                     blanks += 1
+                    sentences.append(words)
+                    words = 0
                 elif not is_trees:
-                    lines += 1
-                    inside += len(line.split())
+                    words += 1
+                    examples.append(len(line.split()))
                 elif line.partition(b"\t")[0].isdigit():
                     words += 1
     except OSError:
         return None
-    if is_trees:
-        return Size(sentences=blanks, words=words, is_counted=True)
-    if blanks > lines / 200:
-        return Size(sentences=blanks, words=lines, is_counted=True)
-    return Size(sentences=lines, words=inside, is_counted=True)
+    if words:
+        sentences.append(words)
+    return sentences if is_trees or blanks > len(examples) / 200 else examples
 
 
 def _listed(code: str, split: str) -> Size:

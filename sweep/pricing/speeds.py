@@ -10,6 +10,11 @@ noise:
 That is Bayesian linear regression (Gelman et al., BDA3, section 14.8; effects shrink to zero where
 little was measured). Before the first trial the forecast is the model with its whole doubt; every
 measured trial narrows it for its own kind and, through the shared effects, for the others.
+
+A machine that others use, or that grows hot, is not always as fast: trials on a CPU say how long a
+fixed piece of arithmetic took beside them (`trainables.pace`), and are compared as if all had run
+at one pace. The rest is expected at the pace of the latest trials; how much it differed between
+trials is part of the doubt.
 """
 
 import re
@@ -21,6 +26,7 @@ import pyarrow as pa
 from jaxtyping import Float
 
 from sweep.pricing.devices import CPU, Device, device_named
+from sweep.pricing.paces import paces_of
 from sweep.pricing.work import Reckoner
 from sweep.rows import spec_from_json
 from trainables.spec import Request, TrialSpec
@@ -36,6 +42,9 @@ _NOISE = 0.15
 
 _NOISE_WEIGHT = 4.0
 """Trials that `_NOISE` counts for against the measured spread."""
+
+_MAY_WONDER = 0.2
+"""Spread of the pace from which on a forecast says that the machine is not steady."""
 
 _DRAWS = 400
 """Draws behind an interval."""
@@ -112,6 +121,7 @@ class Speeds:
         self._kinds: dict[tuple[object, ...], Kind] = {}
         self._means: dict[Kind, float] = {}
         self._devices: set[str] = set()
+        self._pace, self._drift = paces_of(trials)
         measured = list(self._measured(trials, asked))
         self._n_measured = len(measured)
         self._parts = [
@@ -145,7 +155,7 @@ class Speeds:
             noise=noise,
             n_measured=self._n_measured,
             is_other_device=bool(self._devices) and device.name not in self._devices,
-            doubts=tuple(self._reckoner.doubts),
+            doubts=(*self._reckoner.doubts, *self._unsteady()),
         )
 
     def seconds(
@@ -178,6 +188,8 @@ class Speeds:
             totals += drawn @ weights
             mean += modelled * centre[of]
             variance += (modelled * centre[of]) ** 2 * np.expm1(part.noise**2)
+        drift = np.random.default_rng(2).standard_normal(_DRAWS) * self._drift
+        totals *= np.exp(drift)
         doubt = float(np.sqrt(np.sum(counts * variance)))
         totals += np.random.default_rng(1).standard_normal(_DRAWS) * doubt
         expected = float(mean @ counts)
@@ -187,6 +199,14 @@ class Speeds:
         interval = Interval(mean=expected, low=min(low, expected), high=max(high, expected))
         return mean, interval, noise
 
+    def _unsteady(self) -> Iterator[str]:
+        """What to say of machines whose pace changed by much."""
+        if self._drift > _MAY_WONDER:
+            yield (
+                f"the machine's pace varied by {np.expm1(self._drift):.0%} between trials (other "
+                "users, heat?), and the rest is expected at that of the latest"
+            )
+
     def _kind(
         self, spec: TrialSpec, request: Request, trains: bool, *, device: Device, share: float
     ) -> Kind:
@@ -194,12 +214,11 @@ class Speeds:
         key = (*key, spec.precision, device.name, share)
         if key not in self._kinds:
             work = self._reckoner.work(spec, request, trains=trains)
-            on = spec.precision, share
             self._kinds[key] = Kind(
                 effects=_effects(spec, device.name),
                 seconds=(
-                    device.seconds(work.train, work.train_queue_s, *on),
-                    device.seconds(work.evaluate, work.evaluate_queue_s, *on),
+                    device.seconds(work.train, spec.precision, share),
+                    device.seconds(work.evaluate, spec.precision, share),
                     work.fixed_s,
                 ),
             )
@@ -208,7 +227,10 @@ class Speeds:
     def _measured(
         self, trials: pa.Table, asked: Mapping[str, Request]
     ) -> Iterator[tuple[Kind, tuple[float, float, float]]]:
-        """Trials that were trained whole, in one go: their kind, and seconds by part."""
+        """Trials that were trained whole, in one go: their kind, and seconds by part.
+
+        Seconds are those that each would have taken at the pace that is expected of the rest.
+        """
         columns = [
             *("trial_id", "commit_id", "spec", "status", "kind", "device", "threads", "gpu_share"),
             "resumed_epochs",
@@ -235,7 +257,9 @@ class Speeds:
             rest = row["load_s"] + row["similarity_s"] if is_telling else _UNKNOWN
             # A process's first steps on a GPU wait for its kernels to be loaded.
             is_slow = device.name != CPU and row["commit_id"] in cold and row["device"] in warm
-            yield kind, (_UNKNOWN if is_slow else row["train_s"], looked, rest)
+            pace = self._pace.get(row["commit_id"], 1.0)
+            train = _UNKNOWN if is_slow else row["train_s"]
+            yield kind, (train / pace, looked / pace, rest / pace)
 
 
 def _first_of_workers(trials: pa.Table) -> set[str]:

@@ -3,7 +3,10 @@
 A forward pass costs 2 floating-point operations a weight and piece, a backward pass twice that
 (Kaplan et al. 2020, arXiv:2001.08361, section 2.1), attention 4 more a layer for each pair of
 pieces of a sentence and unit of width. The optimiser touches every weight at every step. Counted
-too are the passes over dev after every epoch, over all targets, and over the parallel sentences.
+too are the passes over dev after every epoch, over all targets, and over the parallel sentences,
+and a parser's projections and forms. On a CPU, what is done number by number (dropout, activations,
+normalisation) and the calls themselves cost as much as the products of a narrow encoder; on a GPU
+they are part of the share of its peak that is reached, and of what a core queues.
 Not counted: padding (5 % in bucketed batches), tokenising (once a node), writing checkpoints. A
 model, not a measurement: what it leaves out is what `sweep.pricing.speeds` learns from the ledger.
 """
@@ -11,18 +14,41 @@ model, not a measurement: what it leaves out is what `sweep.pricing.speeds` lear
 import re
 from dataclasses import dataclass, field
 
+from sweep.pricing.devices import Load
 from sweep.pricing.sizes import Shape, Size, shape_of, size_of
 from trainables.registry import LEARNERS
 from trainables.spec import DataRef, EncoderRef, Request, TrialSpec
 
-_OPTIMISER = 70.0
+_OPTIMISER = 90.0
 """Operations that a step of AdamW is worth, a weight: it waits for memory. Measured on a CPU."""
+
+_ELEMENTS = {"look": 1_700.0, "train": 9_800.0}
+"""Operations that all but the matrix products is worth on a CPU, a piece, layer and unit of width:
+of a forward pass, and of a forward and backward pass with dropout. Measured for widths of 64 to 768
+on a core that did 85e9 operations a second in products."""
+
+_CALLS = 8e7
+"""Operations that the calls of a step through one block are worth on a CPU. Measured as above."""
 
 _ROWS = 30_000
 """Rows of the embedding table that a training set uses; only these are trained."""
 
-_HEADS = {"parsing": 1.4}
-"""What the task's own head and decoding add to the encoder's work; 1 where not listed."""
+_QUEUES = {"parsing": 1.4}
+"""Times as long as for a tagger that a core queues work for a GPU, with decoding; else 1."""
+
+_PARSING = "parsing"
+
+_PARSERS = {"first-align": (500, 200), "beto": (512, 128)}
+"""Widths of the projections behind arcs and behind labels; of `trainables.heads.biaffine`."""
+
+_LABELS = 40
+"""Relations that a parser tells apart: 20 to 50 in treebanks."""
+
+_TOUCHED = 1.4
+"""What it costs to write and read a form a label and word, over its products. Measured on a CPU."""
+
+_PADDED = 1.3
+"""Places over words where a parser pads the sentences of a batch."""
 
 _LOAD_S = 0.3
 """Seconds to load encoder and tokenised data into a warm worker. Measured on a CPU: 0.05 for a tiny
@@ -46,18 +72,14 @@ class Work:
     """The work of one job.
 
     Attributes:
-        train: Operations of training and of the looks at dev.
-        evaluate: Operations of prediction on the targets and of pooling states.
-        train_queue_s: Seconds of a core that feeds a GPU with `train`; no part of it on a CPU.
-        evaluate_queue_s: The same of `evaluate`.
+        train: Training and the looks at dev.
+        evaluate: Prediction on the targets and pooling of states.
         fixed_s: Seconds of loading and comparing, on any device.
     """
 
-    train: float
-    evaluate: float
+    train: Load
+    evaluate: Load
     fixed_s: float
-    train_queue_s: float = 0.0
-    evaluate_queue_s: float = 0.0
 
 
 @dataclass(slots=True)
@@ -111,36 +133,22 @@ class Reckoner:
 
     def _work(self, spec: TrialSpec, request: Request, *, trains: bool) -> Work:
         shape = self._shape(spec.encoder)
-        head = _HEADS.get(spec.task, 1.0)
-        train = queue_s = 0.0
+        train = Load()
         if trains and spec.train is not None and spec.dev is not None:
             size, dev = self._size(spec.train), self._size(spec.dev)
-            epochs, batch = spec.hyper.epochs, max(1, spec.hyper.batch_size)
-            looks = forward(shape, dev) * epochs * head
-            queue_s = _READ_S * dev.sentences * epochs * head
             if spec.task in LEARNERS:  # a probe on frozen states reads the sentences once
-                train = forward(shape, size) + forward(shape, dev)
-                queue_s = _READ_S * (size.sentences + dev.sentences)
+                train = _look(shape, spec, size) + _look(shape, spec, dev)
             else:
-                frozen = frozen_share(spec.ablation, shape)
-                steps = epochs * size.sentences / batch
-                weights = shape.layers * shape.block + min(_ROWS, shape.vocabulary) * shape.hidden
-                once = forward(shape, size) * (3.0 - 2.0 * frozen) * head
-                train = once * epochs + looks
-                train += _OPTIMISER * weights * (1.0 - frozen) * steps
-                queue_s += _QUEUE_S * shape.layers * (1.0 - 2.0 / 3.0 * frozen) * head * steps
+                steps = spec.hyper.epochs * size.sentences / max(1, spec.hyper.batch_size)
+                once = _lesson(shape, spec, size) + _look(shape, spec, dev)
+                train = once.times(spec.hyper.epochs) + _step(shape, spec).times(steps)
+        targets = {ref.key: ref for ref in request.targets}
         parallel = request.similarity.parallel if request.similarity is not None else ()
-        files = {ref.key: ref for ref in (*request.targets, *parallel)}.values()
-        evaluate = sum(forward(shape, self._size(ref)) * head for ref in files)
-        sentences = sum(self._size(ref).sentences for ref in files)
+        evaluate = Load()
+        for key, ref in (targets | {ref.key: ref for ref in parallel}).items():
+            evaluate += _look(shape, spec, self._size(ref), is_predicted=key in targets)
         compare = self._compare(request, shape) / _COMPARE
-        return Work(
-            train=train,
-            evaluate=evaluate,
-            fixed_s=_LOAD_S + compare,
-            train_queue_s=queue_s,
-            evaluate_queue_s=_READ_S * sentences * head,
-        )
+        return Work(train=train, evaluate=evaluate, fixed_s=_LOAD_S + compare)
 
     def _compare(self, request: Request, shape: Shape) -> float:
         """Operations of the comparison: a Gram matrix a language and state, and their products."""
@@ -163,6 +171,66 @@ class Reckoner:
         if ref not in self._sizes:
             self._sizes[ref] = size_of(ref)
         return self._sizes[ref]
+
+
+def _look(shape: Shape, spec: TrialSpec, size: Size, *, is_predicted: bool = True) -> Load:
+    """A file read once; without prediction, its states alone."""
+    head = _parse(spec, shape, size, is_learnt=False) if is_predicted else 0.0
+    return Load(
+        operations=forward(shape, size) + head,
+        elements=_ELEMENTS["look"] * shape.layers * shape.hidden * size.pieces,
+        queue_s=_READ_S * size.sentences * _queued(spec),
+    )
+
+
+def _lesson(shape: Shape, spec: TrialSpec, size: Size) -> Load:
+    """One epoch forward and backward; a frozen layer is only read."""
+    frozen = frozen_share(spec.ablation, shape)
+    each = frozen * _ELEMENTS["look"] + (1.0 - frozen) * _ELEMENTS["train"]
+    head = 3.0 * _parse(spec, shape, size, is_learnt=True)
+    return Load(
+        operations=forward(shape, size) * (3.0 - 2.0 * frozen) + head,
+        elements=each * shape.layers * shape.hidden * size.pieces,
+    )
+
+
+def _step(shape: Shape, spec: TrialSpec) -> Load:
+    """What a step costs whatever its batch holds: the optimiser, the calls, their queue."""
+    frozen = frozen_share(spec.ablation, shape)
+    weights = shape.layers * shape.block + min(_ROWS, shape.vocabulary) * shape.hidden
+    return Load(
+        operations=_OPTIMISER * (weights * (1.0 - frozen) + _parser_weights(spec, shape)),
+        elements=_CALLS * shape.layers * (1.0 - 2.0 / 3.0 * frozen),
+        queue_s=_QUEUE_S * shape.layers * (1.0 - 2.0 / 3.0 * frozen) * _queued(spec),
+    )
+
+
+def _queued(spec: TrialSpec) -> float:
+    return _QUEUES.get(spec.task, 1.0)
+
+
+def _parser_weights(spec: TrialSpec, shape: Shape) -> float:
+    if spec.task != _PARSING:
+        return 0.0
+    arc, label = _PARSERS[spec.options.parser]
+    return 2.0 * shape.hidden * (arc + label) + arc**2 + _LABELS * label**2
+
+
+def _parse(spec: TrialSpec, shape: Shape, size: Size, *, is_learnt: bool) -> float:
+    """Operations of a parser's head over a file, forward.
+
+    Words and their heads are projected and meet in a form for arcs and in one for each label. While
+    it learns, a label is scored for the right arc alone, else for all arcs of a sentence.
+    """
+    if spec.task != _PARSING or not size.sentences:
+        return 0.0
+    arc, label = _PARSERS[spec.options.parser]
+    projected = 4.0 * shape.hidden * (arc + label)
+    arcs = 2.0 * arc**2 * _PADDED
+    labels = 2.0 * _LABELS * label**2 * _TOUCHED * (1.0 if is_learnt else _PADDED)
+    heads = size.words / size.sentences + 1.0
+    pairs = 2.0 * heads * (arc + (0.0 if is_learnt else _LABELS * label))
+    return (projected + arcs + labels + pairs) * size.words
 
 
 def forward(shape: Shape, size: Size) -> float:

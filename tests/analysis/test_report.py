@@ -226,6 +226,15 @@ def test_a_declared_target_that_nobody_scored_is_reported(written):
     assert "75.17" not in report.main_table
 
 
+def test_one_other_language_is_named(written, make_tables):
+    """Its line is its own and no "mean of 1 others"; the curves say whose they are."""
+    tables = make_tables(languages=("en", "de"))
+    report, text = written(tables=tables, options={"targets": ("en_pud", "de_pud")})
+    assert "English → German" in report.main_table
+    assert "mean of" not in report.main_table.partition("\n")[2]
+    assert "mean of 1 " not in text
+
+
 def test_a_study_without_results_has_a_page(written, make_tables):
     """All trials failed: the page says that there is nothing, and why."""
     tables = make_tables(ablations=("ref",), failed=[("ref", 0)], similarity=False)

@@ -1,4 +1,4 @@
-"""A sweep on a cluster that grows and shrinks, and loses a node in the middle; for real but small.
+"""A sweep on a cluster that grows and shrinks, and loses and replaces a node; for real but small.
 
 Run by `test_autoscaling.py` in namespaces of its own: Ray's fake multi-node autoscaler starts real
 raylets on this machine, and its start stops any Ray it finds. Prints one JSON object.
@@ -29,7 +29,8 @@ LIMIT_S = 500
 _BASE = {
     "cluster_name": "fake_multinode",
     "provider": {
-        "type": "fake_multinode",
+        "type": "external",
+        "module": "mortal_nodes.Provider",
         "use_node_id_as_ip": True,
         "disable_node_updaters": True,
         "disable_launch_config_check": True,
@@ -84,10 +85,13 @@ class Story:
         self.folder, self.notes = folder, notes
         self.began = time.monotonic()
         self.seen: dict[str, object] = {"nodes": []}
+        self.ever: set[str] = set()
 
     def workers(self) -> int:
         """Worker nodes that live now; each change is noted with its time."""
-        n = sum(node["Alive"] for node in ray.nodes()) - 1
+        alive = [node["NodeID"] for node in ray.nodes() if node["Alive"]]
+        self.ever |= set(alive)
+        n = len(alive) - 1
         history = self.seen["nodes"]
         if not history or history[-1][1] != n:
             history.append((round(time.monotonic() - self.began, 1), n))
@@ -99,7 +103,8 @@ class Story:
             ("grew to its most", lambda: self.workers() == MOST),
             ("all nodes at work", lambda: len(self.raylets_at_work()) == MOST),
             ("killed a node", self.kill_a_node),
-            ("lost a node", lambda: self.workers() == MOST - 1),
+            ("had another node", self.has_another_node),
+            ("all at work again", lambda: len(self.raylets_at_work()) == MOST),
             ("hurried", self.hurry),
             ("only the long job is left", self.is_tail),
             ("shrank to the node of the long job", lambda: self.workers() == 1),
@@ -125,21 +130,28 @@ class Story:
         found = set()
         for pid in actors:
             try:
-                found.add(psutil.Process(pid).ppid())
+                process = psutil.Process(pid)
+                if process.status() != psutil.STATUS_ZOMBIE:
+                    found.add(process.ppid())
             except psutil.NoSuchProcess:
                 continue
         return found
 
     def kill_a_node(self) -> bool:
-        """Kill -9 of a raylet that does not run the long job, and of all it runs, as power does.
-
-        Another machine does not come for it: this provider has no machines that could end.
-        """
+        """Kill -9 of a raylet that does not run the long job, and of all it runs, as power does."""
         long_one = psutil.Process(int((self.folder / "long-pid").read_text())).ppid()
         raylet = psutil.Process(min(self.raylets_at_work() - {long_one}))
         for process in (raylet, *raylet.children(recursive=True)):
             process.kill()
         return True
+
+    def has_another_node(self) -> bool:
+        """Whether as many nodes live as before, and one of them is new."""
+        if self.workers() < MOST or len(self.ever) < MOST + 2:  # the head is among them
+            return False
+        alive = {node["NodeID"] for node in ray.nodes() if node["Alive"]}
+        self.seen["lost"] = sorted(self.ever - alive)
+        return len(alive) == MOST + 1
 
     def hurry(self) -> bool:
         """Let all jobs but the long one end."""

@@ -49,6 +49,13 @@ def test_the_last_trial_keeps_only_its_own_node(seen):
     assert seen["shrank to the node of the long job"] < seen["ended"]
 
 
+def test_a_lost_node_is_replaced_while_its_trials_wait(seen):
+    """Its two trials have no room on the other nodes, and begin on a new one."""
+    assert seen["killed a node"] < seen["had another node"] < seen["all at work again"]
+    assert seen["all at work again"] < seen["hurried"]
+    assert len(seen["lost"]) == 1
+
+
 def test_a_lost_node_costs_no_trial(seen):
     """Trials of a killed node are tried again and go on from their last epoch, all to the end."""
     done = [name for name, _, status, _ in seen["ends"] if status == "done"]

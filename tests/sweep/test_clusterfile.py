@@ -64,7 +64,7 @@ def test_an_aws_file_says_types_limits_and_spot(tmp_path):
     assert (cluster.name, cluster.max_workers, cluster.idle_timeout_s) == ("lab", 15, 600)
     assert (cluster.upscaling_speed, cluster.boot_s) == (2.0, 90)
     assert (t4.cpus, t4.gpus, t4.device, t4.is_spot) == (4, 1, "T4", True)
-    assert (t4.min_workers, t4.max_workers, t4.usd_per_hour) == (1, 15, 0.21)
+    assert (t4.min_workers, t4.max_workers, t4.usd_per_hour) == (1, 15, 0.204)
     assert (cluster.head.cpus, cluster.head.usd_per_hour) == (0, 0.096)
 
 
@@ -76,10 +76,10 @@ def test_the_head_type_makes_no_workers_unless_told(tmp_path):
 
 
 def test_a_google_file_says_the_same_in_its_own_words(tmp_path):
-    """GPUs are attached and paid apart: two T4 and four cores, preemptible, 0.04 + 2 x 0.14."""
+    """GPUs are attached and paid apart: two T4 and four cores, preemptible: 0.0522 + 2 x 0.175."""
     (t4,) = read(tmp_path, GCP).workers
     assert (t4.cpus, t4.gpus, t4.device, t4.is_spot) == (4, 2, "T4", True)
-    assert t4.usd_per_hour == pytest.approx(0.32)
+    assert t4.usd_per_hour == pytest.approx(0.4022)
 
 
 def test_machines_of_ones_own_are_always_there(tmp_path):

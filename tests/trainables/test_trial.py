@@ -2,6 +2,7 @@ import json
 import re
 import subprocess
 import sys
+import time
 from dataclasses import asdict, replace
 
 import pytest
@@ -46,6 +47,29 @@ def test_equal_specs_give_equal_bits(spec, request_all, workspace, tmp_path):
     torch.rand(7)
     elsewhere = replace(workspace, checkpoints=str(tmp_path / "elsewhere"))
     assert measured(run_trial(spec, request_all, elsewhere)) == measured(first)
+
+
+def test_reading_files_is_booked_as_loading(spec, request_all, workspace, monkeypatch):
+    """A file that is slow to read makes neither training nor evaluation look slow."""
+    from trainables import materials
+
+    load, read = materials.load_corpus, []
+
+    def slowly(ref, encoder, cache):
+        read.append(ref.location)
+        time.sleep(0.5)
+        return load(ref, encoder, cache)
+
+    monkeypatch.setattr(materials, "load_corpus", slowly)
+    materials._words.cache_clear()
+    load_s = run_trial(spec, request_all, workspace).facts.load_s
+    assert len(read) == len(set(read)) >= 4
+    assert load_s > 0.5 * len(read)
+
+
+def test_a_trial_says_how_fast_its_machine_was(spec, request_all, workspace):
+    """Seconds of the fixed product: more than a microsecond, less than a second."""
+    assert 1e-6 < run_trial(spec, request_all, workspace).facts.matmul_s < 1
 
 
 FRESH = """

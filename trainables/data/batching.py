@@ -213,13 +213,23 @@ def training_batches(
 
 
 def evaluation_batches(
-    lengths: Int[np.ndarray, " N"], *, budget: int
+    lengths: Int[np.ndarray, " N"], *, budget: int, waste: int | None = None
 ) -> list[Int[np.ndarray, " b"]]:
-    """Group sentences by length so that no batch holds more than about `budget` pieces."""
+    """Group sentences by length so that no batch holds more than about `budget` pieces.
+
+    Args:
+        lengths: Pieces of each sentence.
+        budget: Most pieces of a batch, padding counted; a single longer sentence is a batch.
+        waste: Most padding of a batch; None for any.
+    """
     order = np.argsort(-lengths, kind="stable")
     batches, at = [], 0
     while at < len(order):
-        n = max(1, budget // max(1, int(lengths[order[at]])))
+        longest = max(1, int(lengths[order[at]]))
+        n = max(1, budget // longest)
+        if waste is not None:
+            padding = np.cumsum(longest - lengths[order[at : at + n]])
+            n = max(1, int(np.searchsorted(padding, waste, side="right")))
         batches.append(order[at : at + n])
         at += n
     return batches

@@ -75,8 +75,8 @@ def modelled(lefts, on: Device = T4, share: float = 1.0):
     works = [reckoner.work(*job[:2], trains=job[2]) for job in jobs(lefts)]
     return [
         (
-            on.seconds(work.train, work.train_queue_s, "fp32", share),
-            on.seconds(work.evaluate, work.evaluate_queue_s, "fp32", share),
+            on.seconds(work.train, "fp32", share),
+            on.seconds(work.evaluate, "fp32", share),
             work.fixed_s,
         )
         for work in works
@@ -204,6 +204,69 @@ def test_speeds_on_one_device_say_a_little_of_another(plan):
     told = speeds(plan, rows).forecast(jobs(plan.left), T4, 1.0)
     assert told.is_other_device
     assert told.total.high / told.total.low > 3
+
+
+def at_paces(lefts, paces):
+    """Trials a minute apart on one host, each as slow as its pace says."""
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+    return [
+        row(left, *(pace * s for s in seconds), device="cpu", host="here", pid=7,
+            matmul_s=0.004 * pace, started=start + timedelta(minutes=i),
+            finished=start + timedelta(minutes=i + 1))
+        for i, (left, seconds, pace) in enumerate(
+            zip(lefts, modelled(lefts, device("cpu")), paces, strict=True)
+        )
+    ]  # fmt: skip
+
+
+def test_a_machine_that_became_slow_is_not_taken_for_slow_trials(plan):
+    """Tagging ran first, parsing when the machine was half as fast: neither is slower by itself."""
+    tagging = [left for left in plan.left if left.trial.spec.task == "upos"][:60]
+    parsing = [left for left in plan.left if left.trial.spec.task == "parsing"][:60]
+    rows = at_paces(tagging + parsing, [1.0] * 60 + [2.0] * 60)
+    blind = [real | {"matmul_s": None} for real in rows]
+    cpu = device("cpu")
+
+    def ratio(rows):
+        """Forecast of tagging over that of parsing, in the model's own seconds."""
+        told = speeds(plan, rows)
+        found = [
+            told.forecast(jobs(some), cpu, 1.0).total.mean / sum(map(sum, modelled(some, cpu)))
+            for some in (tagging, parsing)
+        ]
+        return found[0] / found[1], found[1]
+
+    assert ratio(rows)[0] == pytest.approx(1.0, abs=0.1)
+    assert ratio(blind)[0] < 0.65
+    assert 1.7 < ratio(rows)[1] < 2.0  # the latest pace counts most for what is to come
+
+
+def test_an_unsteady_machine_is_told_and_widens_the_interval(plan):
+    """Paces between 1 and 2, ten minutes each, against a machine that stands still."""
+    lefts = plan.left[1:81]
+    cpu = device("cpu")
+    wild = [1.0 + (i // 10) % 2 for i in range(80)]
+    told = {
+        name: speeds(plan, at_paces(lefts, paces)).forecast(jobs(plan.left), cpu, 1.0)
+        for name, paces in (("steady", [1.0] * 80), ("wild", wild))
+    }
+    width = {name: math.log(one.total.high / one.total.low) for name, one in told.items()}
+    assert width["wild"] > 1.5 * width["steady"]
+    assert any("pace varied by" in doubt for doubt in told["wild"].doubts)
+    assert not any("pace" in doubt for doubt in told["steady"].doubts)
+
+
+def test_one_noisy_look_at_the_machine_is_not_believed(plan):
+    """Every second trial's product was disturbed, the trials were not: the forecast stands."""
+    lefts = plan.left[1:41]
+    cpu = device("cpu")
+    rows = at_paces(lefts, [1.0] * 40)
+    noisy = [
+        real | {"matmul_s": real["matmul_s"] * (1.3 if i % 2 else 1.0)}
+        for i, real in enumerate(rows)
+    ]
+    found = [speeds(plan, some).forecast(jobs(plan.left), cpu, 1.0).total for some in (rows, noisy)]
+    assert found[1].mean == pytest.approx(found[0].mean, rel=0.05)
 
 
 def simulated_ledger(plan, rng):

@@ -92,7 +92,7 @@ def test_a_plan_says_what_a_cluster_file_costs(capsys, tmp_path):
     )
     told = json.loads(run(capsys, *command, *gpu, "--json")[1])
     assert told["trials"] == told["quote"]["trials"] == 316
-    assert told["quote"]["node_types"][1]["usd_per_hour"] == 0.21
+    assert told["quote"]["node_types"][1]["usd_per_hour"] == 0.204
 
 
 def test_the_table_reads_well(capsys):

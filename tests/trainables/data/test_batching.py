@@ -135,6 +135,18 @@ def test_evaluation_batches_keep_to_their_budget(lengths, budget):
     assert all(len(b) == 1 or lengths[b].max() * len(b) <= budget for b in batches)
 
 
+@given(st.lists(st.integers(1, 50), min_size=1, max_size=200), st.integers(0, 100))
+def test_evaluation_batches_end_before_they_are_mostly_padding(lengths, waste):
+    """No batch pads more than it may, and none could have taken the next window as well."""
+    lengths = np.array(lengths)
+    batches = evaluation_batches(lengths, budget=10_000, waste=waste)
+    assert sorted(np.concatenate(batches).tolist()) == list(range(len(lengths)))
+    padding = [int((lengths[b].max() - lengths[b]).sum()) for b in batches]
+    assert all(wasted <= waste for wasted in padding)
+    for batch, wasted, after in zip(batches, padding, batches[1:], strict=False):
+        assert wasted + lengths[batch].max() - lengths[after].max() > waste
+
+
 @given(
     st.lists(st.integers(1, 50), min_size=1, max_size=40), st.integers(1, 40), st.integers(1, 200)
 )
