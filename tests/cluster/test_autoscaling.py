@@ -39,7 +39,7 @@ def test_nodes_come_on_demand_and_are_gone_in_the_end(seen):
     """Six halves of a GPU bring three nodes, and none is left after the sweep."""
     counts = [n for _, n in seen["nodes"]]
     assert counts[0] == 0
-    assert max(counts) == 3
+    assert max(n for at, n in seen["nodes"] if at < seen["killed a node"]) == 3
     assert counts[-1] == 0
 
 
@@ -50,10 +50,14 @@ def test_the_last_trial_keeps_only_its_own_node(seen):
 
 
 def test_a_lost_node_is_replaced_while_its_trials_wait(seen):
-    """Its two trials have no room on the other nodes, and begin on a new one."""
+    """Its two trials have no room on the other nodes, and begin on a new one.
+
+    For some seconds there may be four: a machine is gone before Ray has missed its heartbeat.
+    """
     assert seen["killed a node"] < seen["had another node"] < seen["all at work again"]
-    assert seen["all at work again"] < seen["hurried"]
+    assert seen["all at work again"] <= seen["hurried"]
     assert len(seen["lost"]) == 1
+    assert max(n for at, n in seen["nodes"] if at > seen["had another node"]) <= 3
 
 
 def test_a_lost_node_costs_no_trial(seen):
