@@ -19,6 +19,9 @@ from trainables.pace import Pace
 from trainables.registry import TEXT_LAYOUTS
 from trainables.spec import DataRef, EncoderRef, TrialOptions, TrialSpec, Workspace
 
+_AHEAD = 56
+"""Most files that are read ahead; those of training and texts in the cache come on top."""
+
 
 @dataclass(frozen=True)
 class Materials:
@@ -77,9 +80,17 @@ class Materials:
         return replace(words, tags=numbers(words.corpus.upos))
 
     def get_ready(self, *refs: DataRef) -> None:
-        """Read files that this process has not read yet, so that nothing later waits for them."""
+        """Read files that this process has not read yet, so that nothing later waits for them.
+
+        More files than a process keeps are left for later, or each would be read twice.
+        """
+        if len(refs) > _AHEAD:
+            return
         for ref in refs:
-            self.units(ref)
+            if ref.layout in TEXT_LAYOUTS:
+                self.corpus(ref)
+            else:
+                self._words(ref)
 
     def _words(self, ref: DataRef) -> Words:
         options = replace(self.spec.options, max_length=self.longest)

@@ -25,11 +25,12 @@ def paces_of(trials: pa.Table) -> tuple[dict[str, float], float]:
 
     What one trial says of its machine is noisy: all that ran there at about that time are heard.
     Times of the product are comparable between trials with as many threads. A host that is slow for
-    good counts as slow: a trial there would have been faster elsewhere.
+    good counts as slow: a trial there would have been faster elsewhere. It is not unsteady for
+    that: the spread is that around the mean of each host.
 
     Returns:
         Commit -> seconds there over seconds at the pace to come; and the standard deviation of its
-        logarithm, 0 where nothing was timed.
+        logarithm over the time of one host, 0 where nothing was timed.
     """
     columns = ("commit_id", "finished", "threads", "host", "matmul_s")
     timed: dict[int, dict[str, list[tuple[float, str, float]]]] = defaultdict(dict)
@@ -42,13 +43,14 @@ def paces_of(trials: pa.Table) -> tuple[dict[str, float], float]:
     for hosts in timed.values():
         found = [sorted(told) for told in hosts.values()]
         ended = np.concatenate([[at for at, _, _ in told] for told in found])
-        logs = np.concatenate([_smooth([(at, log) for at, _, log in told]) for told in found])
+        smooth = [_smooth([(at, log) for at, _, log in told]) for told in found]
+        square += sum(float(np.sum((of_host - of_host.mean()) ** 2)) for of_host in smooth)
+        n += sum(len(of_host) - 1 for of_host in smooth)
+        logs = np.concatenate(smooth)
         weights = 0.5 ** ((ended.max() - ended) / _HALF_LIFE_S)
         slower = np.exp(logs - np.average(logs, weights=weights))
         commits = (commit for told in found for _, commit, _ in told)
         paces.update(zip(commits, slower.tolist(), strict=True))
-        square += float(np.sum((logs - logs.mean()) ** 2))
-        n += len(logs) - 1
     if not paces:
         return {}, 0.0
     drift = np.sqrt((_DRIFT_WEIGHT * _DRIFT**2 + square) / (_DRIFT_WEIGHT + n))

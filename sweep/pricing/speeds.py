@@ -148,14 +148,15 @@ class Speeds:
             int,
         )
         counts = np.bincount(index, minlength=len(kinds)).astype(float)
-        mean, total, noise = self._expect(list(kinds), counts)
+        drift = self._drift if device.name == CPU else 0.0
+        mean, total, noise = self._expect(list(kinds), counts, drift)
         return Forecast(
             seconds=tuple(mean[index].tolist()),
             total=total,
             noise=noise,
             n_measured=self._n_measured,
             is_other_device=bool(self._devices) and device.name not in self._devices,
-            doubts=(*self._reckoner.doubts, *self._unsteady()),
+            doubts=(*self._reckoner.doubts, *_unsteady(drift)),
         )
 
     def seconds(
@@ -164,11 +165,11 @@ class Speeds:
         """Expected seconds of one job; see `forecast`."""
         kind = self._kind(spec, request, trains, device=device, share=share)
         if kind not in self._means:
-            self._means[kind] = float(self._expect([kind], np.ones(1))[0][0])
+            self._means[kind] = float(self._expect([kind], np.ones(1), 0.0)[0][0])
         return self._means[kind]
 
     def _expect(
-        self, kinds: Sequence[Kind], counts: Float[np.ndarray, " kinds"]
+        self, kinds: Sequence[Kind], counts: Float[np.ndarray, " kinds"], drift: float
     ) -> tuple[Float[np.ndarray, " kinds"], Interval, float]:
         """Mean seconds of each kind, their sum over all jobs, and the spread of one job.
 
@@ -188,8 +189,7 @@ class Speeds:
             totals += drawn @ weights
             mean += modelled * centre[of]
             variance += (modelled * centre[of]) ** 2 * np.expm1(part.noise**2)
-        drift = np.random.default_rng(2).standard_normal(_DRAWS) * self._drift
-        totals *= np.exp(drift)
+        totals *= np.exp(np.random.default_rng(2).standard_normal(_DRAWS) * drift)
         doubt = float(np.sqrt(np.sum(counts * variance)))
         totals += np.random.default_rng(1).standard_normal(_DRAWS) * doubt
         expected = float(mean @ counts)
@@ -198,14 +198,6 @@ class Speeds:
         noise = float(np.sqrt(np.log1p(doubt**2 / square))) if square else 0.0
         interval = Interval(mean=expected, low=min(low, expected), high=max(high, expected))
         return mean, interval, noise
-
-    def _unsteady(self) -> Iterator[str]:
-        """What to say of machines whose pace changed by much."""
-        if self._drift > _MAY_WONDER:
-            yield (
-                f"the machine's pace varied by {np.expm1(self._drift):.0%} between trials (other "
-                "users, heat?), and the rest is expected at that of the latest"
-            )
 
     def _kind(
         self, spec: TrialSpec, request: Request, trains: bool, *, device: Device, share: float
@@ -270,6 +262,15 @@ def _first_of_workers(trials: pa.Table) -> set[str]:
     for _, commit_id, host, pid in sorted(known):
         first.setdefault((host, pid), commit_id)
     return set(first.values())
+
+
+def _unsteady(drift: float) -> Iterator[str]:
+    """What to say of machines whose pace changed by much."""
+    if drift > _MAY_WONDER:
+        yield (
+            f"the machine's pace varied by {np.expm1(drift):.0%} between trials (other users, "
+            "heat?), and the rest is expected at that of the latest"
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,12 +50,10 @@ def test_the_last_trial_keeps_only_its_own_node(seen):
 
 
 def test_a_lost_node_is_replaced_while_its_trials_wait(seen):
-    """Its two trials have no room on the other nodes, and begin on a new one.
+    """Its two trials have no room elsewhere: the story waits until they began on a new one.
 
     For some seconds there may be four: a machine is gone before Ray has missed its heartbeat.
     """
-    assert seen["killed a node"] < seen["had another node"] < seen["all at work again"]
-    assert seen["all at work again"] <= seen["hurried"]
     assert len(seen["lost"]) == 1
     assert max(n for at, n in seen["nodes"] if at > seen["had another node"]) <= 3
 

@@ -1,5 +1,7 @@
 """The clock beside a trial: what it times, how often, and that it moves no number."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 
@@ -11,7 +13,7 @@ from trainables.pace import Pace
 def clock(monkeypatch):
     """Seconds that the test moves on."""
     now = [100.0]
-    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now[0]))
     return now
 
 

@@ -2,8 +2,8 @@ import json
 import re
 import subprocess
 import sys
-import time
 from dataclasses import asdict, replace
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -11,7 +11,9 @@ from safetensors import safe_open
 from safetensors.torch import save
 
 from trainables.data.conllu import read_conllu
+from trainables.data.sentence import DataError
 from trainables.encoders.pretrained import load_encoder, load_tokenizer
+from trainables.materials import Materials
 from trainables.registry import UnknownName
 from trainables.spec import Request
 from trainables.training import Diverged
@@ -50,21 +52,31 @@ def test_equal_specs_give_equal_bits(spec, request_all, workspace, tmp_path):
 
 
 def test_reading_files_is_booked_as_loading(spec, request_all, workspace, monkeypatch):
-    """A file that is slow to read makes neither training nor evaluation look slow."""
-    from trainables import materials
+    """On a clock that only reading moves, nothing else takes any time; each file is read once."""
+    from trainables import accounting, materials
 
     load, read = materials.load_corpus, []
 
     def slowly(ref, encoder, cache):
         read.append(ref.location)
-        time.sleep(0.5)
         return load(ref, encoder, cache)
 
     monkeypatch.setattr(materials, "load_corpus", slowly)
+    monkeypatch.setattr(accounting, "time", SimpleNamespace(monotonic=lambda: 7.0 * len(read)))
     materials._words.cache_clear()
-    load_s = run_trial(spec, request_all, workspace).facts.load_s
+    facts = run_trial(spec, request_all, workspace).facts
     assert len(read) == len(set(read)) >= 4
-    assert load_s > 0.5 * len(read)
+    assert facts.load_s == 7.0 * len(read)
+    assert facts.train_s == facts.evaluate_s == facts.similarity_s == 0
+
+
+def test_more_files_than_a_process_keeps_are_not_read_ahead(spec, request_all, workspace):
+    """They would be read twice."""
+    materials = Materials(spec, workspace, 64)
+    nowhere = replace(request_all.targets[0], location="nowhere", fingerprint="sha256:none")
+    materials.get_ready(*[nowhere] * 57)
+    with pytest.raises(DataError, match="nowhere"):
+        materials.get_ready(nowhere)
 
 
 def test_a_trial_says_how_fast_its_machine_was(spec, request_all, workspace):

@@ -265,8 +265,23 @@ def test_one_noisy_look_at_the_machine_is_not_believed(plan):
         real | {"matmul_s": real["matmul_s"] * (1.3 if i % 2 else 1.0)}
         for i, real in enumerate(rows)
     ]
-    found = [speeds(plan, some).forecast(jobs(plan.left), cpu, 1.0).total for some in (rows, noisy)]
-    assert found[1].mean == pytest.approx(found[0].mean, rel=0.05)
+    found = [speeds(plan, some).forecast(jobs(plan.left), cpu, 1.0) for some in (rows, noisy)]
+    assert found[1].total.mean == pytest.approx(found[0].total.mean, rel=0.05)
+    assert found[1].noise < found[0].noise + 0.02  # 0.07 more if each were believed
+    width = [math.log(one.total.high / one.total.low) for one in found]
+    assert width[1] < 0.2  # 0.4 if each were believed
+
+
+def test_an_unsteady_cpu_says_nothing_of_a_gpu(plan):
+    """Tried on a laptop, planned for T4s: the interval is as wide as if nothing had been timed."""
+    lefts = plan.left[1:41]
+    rows = at_paces(lefts, [1.0 + (i // 10) % 2 for i in range(40)])
+    told = speeds(plan, rows).forecast(jobs(plan.left), T4, 1.0)
+    assert not any("pace" in doubt for doubt in told.doubts)
+    steady = speeds(plan, at_paces(lefts, [1.0] * 40)).forecast(jobs(plan.left), T4, 1.0)
+    assert math.log(told.total.high / told.total.low) == pytest.approx(
+        math.log(steady.total.high / steady.total.low), rel=0.1
+    )
 
 
 def simulated_ledger(plan, rng):

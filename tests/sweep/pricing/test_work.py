@@ -17,6 +17,7 @@ from trainables.spec import (
     HyperParameters,
     Request,
     SimilarityRequest,
+    TrialOptions,
     TrialSpec,
 )
 
@@ -99,14 +100,26 @@ def test_a_parser_is_paid_by_the_word_and_not_by_the_encoder(reckoner):
         reckoner.work(spec(task=task), wanted, trains=True) for task in ("upos", "parsing")
     )
     each = 4 * 10 * 700 + 2 * 1.3 * 500**2
-    label = 2 * 40 * 200**2 * 1.4
+    label = 2 * 40 * 200**2
     learnt = (each + label + 2 * 5 * 500) * 400
     looked = (each + 1.3 * label + 2 * 5 * (500 + 40 * 200)) * 400
     weights = 2 * 10 * 700 + 500**2 + 40 * 200**2
     more = parsing.train.operations - plain.train.operations
     assert more == pytest.approx(3 * (3 * learnt + looked) + 30 * 90 * weights)
     assert parsing.evaluate.operations - plain.evaluate.operations == pytest.approx(looked)
-    assert parsing.train.elements == plain.train.elements
+    touched = parsing.train.elements - plain.train.elements
+    assert touched == pytest.approx(0.4 * label * 400 * 3 * (3 + 1.3))
+
+
+def test_two_shapes_of_a_parser_are_two_kinds_of_work(reckoner):
+    """One store may hold trials of both papers."""
+    works = [
+        reckoner.work(
+            spec(task="parsing", options=TrialOptions(parser=parser)), Request(), trains=True
+        )
+        for parser in ("first-align", "beto")
+    ]
+    assert works[0].train.operations > 1.2 * works[1].train.operations
 
 
 def test_states_alone_are_not_parsed(reckoner):
