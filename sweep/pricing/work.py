@@ -28,8 +28,14 @@ _ELEMENTS = {"look": 1_700.0, "train": 9_800.0}
 of a forward pass, and of a forward and backward pass with dropout. Measured for widths of 64 to 768
 on a core that did 85e9 operations a second in products."""
 
-_CALLS = 8e7
-"""Operations that the calls of a step through one block are worth on a CPU. Measured as above."""
+_CALLS = {"look": 2.8e7, "train": 8e7}
+"""Operations that the calls are worth on a CPU, of a batch through one block. Measured as above."""
+
+_LOOK_BATCH = 393_216
+"""Numbers in one layer's states of a batch that is looked at on a CPU; of `trainables.model`."""
+
+_LEAST_BATCHES = 3
+"""Batches of a small file whose sentences differ in length."""
 
 _ROWS = 30_000
 """Rows of the embedding table that a training set uses; only these are trained."""
@@ -51,9 +57,9 @@ _TOUCHED = 0.4
 _PADDED = 1.3
 """Places over words where a parser pads the sentences of a batch."""
 
-_LOAD_S = 0.3
-"""Seconds to load encoder and tokenised data into a warm worker. Measured on a CPU: 0.05 for a tiny
-encoder, 0.1 to 0.6 for one of 118 million weights."""
+_LOAD_S, _LOAD_WEIGHT_S = 0.05, 2e-9
+"""Seconds to load encoder and tokenised data into a warm worker, and more of them a weight.
+Measured on a CPU: 0.05 for a tiny encoder, 0.1 to 0.6 for one of 118 million weights."""
 
 _QUEUE_S = 4.5e-3
 """Seconds that one core needs to queue a step through one block on a GPU, forward and backward: on
@@ -150,7 +156,9 @@ class Reckoner:
         for key, ref in (targets | {ref.key: ref for ref in parallel}).items():
             evaluate += _look(shape, spec, self._size(ref), is_predicted=key in targets)
         compare = self._compare(request, shape) / _COMPARE
-        return Work(train=train, evaluate=evaluate, fixed_s=_LOAD_S + compare)
+        weights = shape.layers * shape.block + shape.vocabulary * shape.hidden
+        load_s = _LOAD_S + _LOAD_WEIGHT_S * weights
+        return Work(train=train, evaluate=evaluate, fixed_s=load_s + compare)
 
     def _compare(self, request: Request, shape: Shape) -> float:
         """Operations of the comparison: a Gram matrix a language and state, and their products."""
@@ -177,9 +185,13 @@ class Reckoner:
 
 def _look(shape: Shape, spec: TrialSpec, size: Size, *, is_predicted: bool = True) -> Load:
     """A file read once; without prediction, its states alone."""
+    if not size.sentences:
+        return Load()
+    batches = max(_LEAST_BATCHES, size.pieces * shape.hidden / _LOOK_BATCH)
+    wide = _ELEMENTS["look"] * shape.hidden * size.pieces
     load = Load(
         operations=forward(shape, size),
-        elements=_ELEMENTS["look"] * shape.layers * shape.hidden * size.pieces,
+        elements=(wide + _CALLS["look"] * batches) * shape.layers,
         queue_s=_READ_S * size.sentences * _queued(spec),
     )
     return load + _parse(spec, shape, size, is_learnt=False) if is_predicted else load
@@ -202,7 +214,7 @@ def _step(shape: Shape, spec: TrialSpec) -> Load:
     weights = shape.layers * shape.block + min(_ROWS, shape.vocabulary) * shape.hidden
     return Load(
         operations=_OPTIMISER * (weights * (1.0 - frozen) + _parser_weights(spec, shape)),
-        elements=_CALLS * shape.layers * (1.0 - 2.0 / 3.0 * frozen),
+        elements=_CALLS["train"] * shape.layers * (1.0 - 2.0 / 3.0 * frozen),
         queue_s=_QUEUE_S * shape.layers * (1.0 - 2.0 / 3.0 * frozen) * _queued(spec),
     )
 

@@ -162,6 +162,21 @@ def test_the_first_trial_of_a_worker_says_nothing_of_loading(plan):
     assert told[0] == pytest.approx(told[1], rel=0.02)
 
 
+def test_the_first_training_of_a_process_on_a_cpu_is_known_to_be_slow(plan):
+    """Two workers have trained one trial each, 8 % slower than the model: it stands."""
+    cpu = device("cpu")
+    lefts = [left for left in plan.left if left.trial.spec.task == "upos"]
+    began = datetime(2026, 1, 1, tzinfo=UTC)
+    rows = [
+        row(left, 1.08 * train, look, rest, device="cpu", host="here", pid=pid, started=began)
+        for pid, (left, (train, look, rest)) in enumerate(
+            zip(lefts[1:3], modelled(lefts[1:3], cpu), strict=True)
+        )
+    ]
+    told = speeds(plan, rows).forecast(jobs(lefts), cpu, 1.0).total.mean
+    assert told == pytest.approx(sum(map(sum, modelled(lefts, cpu))), rel=0.03)
+
+
 def test_the_first_steps_of_a_process_on_a_gpu_tell_nothing_of_the_next(plan):
     """They wait for kernels to be loaded; where a process went on, its later trials speak."""
     lefts = plan.left[1:13]

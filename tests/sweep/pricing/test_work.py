@@ -9,8 +9,9 @@ import pytest
 from sweep.complaints import StudyError
 from sweep.pricing.devices import Load, device, device_named, known
 from sweep.pricing.sizes import Shape, Size, shape_of, size_of
-from sweep.pricing.work import _PARSERS, Reckoner, forward, frozen_share
+from sweep.pricing.work import _LOOK_BATCH, _PARSERS, Reckoner, forward, frozen_share
 from trainables.heads.biaffine import SHAPES
+from trainables.model import LOOK_BUDGET
 from trainables.spec import (
     DataRef,
     EncoderRef,
@@ -80,14 +81,25 @@ def test_half_frozen_saves_half_of_the_backward_pass(reckoner):
 
 
 def test_what_is_no_product_is_counted_by_hand(reckoner):
-    """3 epochs of 800 pieces through 2 layers of width 10, a look at as many, calls of 30 steps."""
+    """3 epochs of 800 pieces through 2 layers of width 10, a look at as many, calls of 30 steps.
+
+    A look is at least three batches.
+    """
     work = reckoner.work(spec(), Request(targets=(ref("bb_pud", "test"),)), trains=True)
     wide = 800 * 2 * 10
-    assert work.train.elements == pytest.approx(3 * (9800 + 1700) * wide + 30 * 2 * 8e7)
-    assert work.evaluate.elements == pytest.approx(1700 * wide)
+    calls = 30 * 2 * 8e7 + 3 * 3 * 2 * 2.8e7
+    assert work.train.elements == pytest.approx(3 * (9800 + 1700) * wide + calls)
+    assert work.evaluate.elements == pytest.approx(1700 * wide + 3 * 2 * 2.8e7)
     half = reckoner.work(spec("freeze:1"), Request(), trains=True)
     learnt = 3 * ((9800 + 1700) / 2 + 1700) * wide
-    assert half.train.elements == pytest.approx(learnt + 30 * 2 * 8e7 * 2 / 3)
+    calls = 30 * 2 * 8e7 * 2 / 3 + 3 * 3 * 2 * 2.8e7
+    assert half.train.elements == pytest.approx(learnt + calls)
+
+
+def test_a_large_encoder_takes_longer_to_load(reckoner):
+    """12,400 weights take hardly more than the constant."""
+    work = reckoner.work(spec(), Request(), trains=True)
+    assert work.fixed_s == pytest.approx(0.05 + 2e-9 * (2 * 1200 + 1000 * 10))
 
 
 def test_a_parser_is_paid_by_the_word_and_not_by_the_encoder(reckoner):
@@ -131,7 +143,8 @@ def test_states_alone_are_not_parsed(reckoner):
 
 
 def test_widths_of_parsers_are_those_of_the_heads():
-    """The table here is a copy, as prices are made without torch."""
+    """The tables here are copies, as prices are made without torch."""
+    assert LOOK_BUDGET["cpu"] == _LOOK_BATCH
     assert {name: (shape.arc, shape.label) for name, shape in SHAPES.items()} == _PARSERS
 
 
